@@ -13,6 +13,7 @@ from typing import NamedTuple
 from weakref import finalize
 
 from gitcp.errors import CorruptError, GitcpError
+from gitcp.format.checkpoint import Sealed
 from gitcp.format.commit import trailers_of
 from gitcp.format.oid import PATTERN, SHA1, form_of_hex
 from gitcp.git.aside import borrow, make_bare
@@ -20,6 +21,7 @@ from gitcp.git.objects import Objects
 from gitcp.git.repository import Repository, open_objects
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.contents import Contents
 from gitcp.store.origin import ELSEWHERE, Origin, Seals
 
 _COMMIT = re.compile(PATTERN)
@@ -36,9 +38,9 @@ class BareCheckpoint(NamedTuple):
 class _CarefulSeals(Seals):
     """Takes for made elsewhere whatever cannot be told to be made here."""
 
-    def of(self, checkpoint: Checkpoint) -> Origin:
+    def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
         try:
-            return super().of(checkpoint)
+            return super().of(contents, sealed)
         except (GitcpError, OSError, ValueError):
             return Origin(ELSEWHERE, ELSEWHERE, here=False)
 

@@ -140,7 +140,7 @@ class Purger:
                 said.files, tree=files_tree.hex() if files_tree else None
             ),
             skipped=len(skipped),
-            origin=self._seals.again(found, files_tree, new_logs),
+            origin=self._seals.again(found, said.origin, files_tree, new_logs),
         )
         top = self._builder.tree(said, left, made, (found.raw.tree,))
         # Where nothing that it tells has changed it is the one that it was.

@@ -1,15 +1,14 @@
 """How much a checkpoint from elsewhere may hold before it is walked or written."""
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
 from gitcp.format.extent import Extent, Extents, held
 from gitcp.git.objects import size_of
 from gitcp.git.repository import Repository
-
-if TYPE_CHECKING:
-    from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.contents import Contents
+from gitcp.store.origin import Origin
 
 # What the settings say by default (gitcp.project.settings).
 USUAL = Extent(500 << 10, 4 << 30)
@@ -29,30 +28,33 @@ class Allowance:
         self._extents = Extents(repository.objects.tree, self._size_of)
         self._fit: set[bytes] = set()
 
-    def check(self, checkpoint: "Checkpoint") -> None:
+    def check(self, contents: Contents, origin: Callable[[], Origin]) -> None:
         """Raises if a checkpoint from elsewhere holds more than may be walked.
+
+        Its origin is asked for only where that matters; one that cannot be read is taken
+        for elsewhere.
 
         Raises:
             TransferError: it does.
             CorruptError: a tree in it is missing or damaged.
         """
-        if self.limit is None or checkpoint.oid in self._fit:
+        if self.limit is None or contents.oid in self._fit:
             return
         files, logs = True, True
         with suppress(CorruptError, FormatTooNewError):
-            origin = checkpoint.origin
-            files, logs = origin.files is not None, origin.logs is not None
+            made = origin()
+            files, logs = made.files is not None, made.logs is not None
         if files:
             # First: it says what pointers stand for.
-            self._measure(checkpoint, self.limit, checkpoint.chunk_lists, None)
-            self._measure(checkpoint, self.limit, checkpoint.files_oid, self.base())
+            self._measure(contents, self.limit, contents.chunk_lists, None)
+            self._measure(contents, self.limit, contents.files_oid, self.base())
         if logs:
-            self._measure(checkpoint, self.limit, checkpoint.log_tree, None)
-        self._fit.add(checkpoint.oid)
+            self._measure(contents, self.limit, contents.log_tree, None)
+        self._fit.add(contents.oid)
 
     def _measure(
         self,
-        checkpoint: "Checkpoint",
+        contents: Contents,
         limit: Extent,
         root: bytes | None,
         base: bytes | None,
@@ -61,12 +63,13 @@ class Allowance:
             extent = self._extents.beyond(root, base)
         except ValueError as exc:
             raise CorruptError(
-                f"checkpoint {checkpoint.id} must not be used: {exc}",
+                f"checkpoint {contents.trailers.id} must not be used: {exc}",
                 hint="it was not made here; do not use it",
             ) from exc
         if not extent.within(limit):
             raise TransferError(
-                f"checkpoint {checkpoint.id}, which was not made here, {held(extent, limit)}",
+                f"checkpoint {contents.trailers.id}, which was not made here,"
+                f" {held(extent, limit)}",
                 hint="if you trust it, raise that setting with `git config`; if not, go on"
                 " with another branch: `gitcp sessions` lists them",
             )

@@ -136,7 +136,7 @@ class Checkpoint(Contents, Described):
     @computed
     def origin(self) -> Origin:
         """Where its files and its logs were made: here, or elsewhere."""
-        return self._seals.of(self)
+        return self._seals.of(self, self.manifest.origin)
 
     @property
     def holds_files(self) -> bool:
@@ -149,7 +149,7 @@ class Checkpoint(Contents, Described):
         Raises:
             TransferError: so it is; the hint says how to go on.
         """
-        self._allowance.check(self)
+        self._allowance.check(self, lambda: self.origin)
 
     def context(self) -> str:
         """Returns what a new conversation should know, as Markdown.

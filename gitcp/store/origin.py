@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.at_fork import computed
@@ -22,9 +22,7 @@ from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, Secret
 from gitcp.names import decode, encode
-
-if TYPE_CHECKING:
-    from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.contents import Contents
 
 ELSEWHERE = "elsewhere"
 _DOMAIN = "gitcp origin 1"
@@ -89,50 +87,50 @@ class Seals:
         key = self._read() or self._new(scratch)
         return Sealed(_seal(key, ident, files, logs, origin), origin.files, origin.logs)
 
-    def of(self, checkpoint: "Checkpoint") -> Origin:
-        """Returns where a checkpoint comes from."""
-        sealed = self._opened(checkpoint)
-        if sealed is not None:
-            return sealed
-        where = self._remotes.get(
-            (checkpoint.trailers.session, checkpoint.trailers.branch), ELSEWHERE
-        )
-        logs = where if checkpoint.log_tree is not None else None
+    def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
+        """Returns where a checkpoint comes from, by the seal in its checkpoint.json."""
+        verified = self._verified(contents, sealed)
+        if verified is not None:
+            return verified
+        trailers = contents.trailers
+        where = self._remotes.get((trailers.session, trailers.branch), ELSEWHERE)
+        logs = where if contents.log_tree is not None else None
         return Origin(where, logs, here=False)
 
     def again(
-        self, checkpoint: "Checkpoint", files: bytes | None, logs: bytes | None
+        self,
+        contents: Contents,
+        sealed: Sealed | None,
+        files: bytes | None,
+        logs: bytes | None,
     ) -> Sealed | None:
         """Returns the seal for what a checkpoint is to hold from now on.
 
         What was not sealed here is not sealed by being changed here.
         """
-        sealed = self._opened(checkpoint)
+        verified = self._verified(contents, sealed)
         key = self._read()
-        if sealed is None or key is None:
-            return checkpoint.manifest.origin
-        seal = _seal(key, checkpoint.id, files, logs, sealed)
-        return Sealed(seal, sealed.files, sealed.logs)
+        if verified is None or key is None:
+            return sealed
+        seal = _seal(key, contents.trailers.id, files, logs, verified)
+        return Sealed(seal, verified.files, verified.logs)
 
-    def _opened(self, checkpoint: "Checkpoint") -> Origin | None:
-        """Returns what the seal vouches for; None where it is missing or not ours."""
-        sealed = checkpoint.manifest.origin
+    def _verified(self, contents: Contents, sealed: Sealed | None) -> Origin | None:
+        """Returns what a seal vouches for; None where it is missing or not ours."""
         key = self._read()
         if sealed is None or key is None:
             return None
         claimed = Origin(sealed.files, sealed.logs)
         # From the trees themselves: what checkpoint.json says of them is not sealed.
-        entries = dict(checkpoint.objects.tree(checkpoint.raw.tree))
+        objects = contents.objects
+        entries = dict(objects.tree(contents.raw.tree))
         entries.pop(layout.RESERVED, None)
-        files = (
-            checkpoint.objects.form.oid(TREE, trees.encode(entries))
-            if entries
-            else None
-        )
+        files = objects.form.oid(TREE, trees.encode(entries)) if entries else None
+        ident, logs = contents.trailers.id, contents.log_tree
         # Those of private stores are looked for only where our own does not fit.
-        for one in chain((key,), self._adopted()):
+        for candidate in chain((key,), self._adopted()):
             try:
-                seal = _seal(one, checkpoint.id, files, checkpoint.log_tree, claimed)
+                seal = _seal(candidate, ident, files, logs, claimed)
             except UsageError:
                 # No remote has such a name.
                 return None
