@@ -20,7 +20,10 @@ _MODULES = {
     "codex": "gitcp.clients.codex_history",
     "copilot": "gitcp.clients.copilot_history",
     "gemini": "gitcp.clients.gemini_history",
+    "kilo": "gitcp.clients.kilo_history",
     "opencode": "gitcp.clients.opencode_history",
+    "pi": "gitcp.clients.pi_history",
+    "qwen": "gitcp.clients.qwen_history",
 }
 NAMES = tuple(sorted(_MODULES))
 # Of a file that long the first records are looked at, to see whose it is.

@@ -27,9 +27,14 @@ _MESSAGES = (
 _PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id"
 
 
-def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
-    """Yields the sessions of a project; those of subagents come beside them."""
-    path = opencode.data_directory(places) / "opencode.db"
+def find(
+    places: ClientPlaces, roots: Sequence[Path], leave: Leave, *, name: str = "opencode"
+) -> Iterator[Kept]:
+    """Yields the sessions of a project; those of subagents come beside them.
+
+    `name` is that of the client, which may be one that was made from OpenCode.
+    """
+    path = opencode.data_directory(places, name) / f"{name}.db"
     try:
         regular = stat.S_ISREG(path.lstat().st_mode)
     except OSError:

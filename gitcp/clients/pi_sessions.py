@@ -81,6 +81,13 @@ class PiSessions(Conversations):
 CONVERSATIONS = PiSessions()
 
 
+def session_of(raw: bytes) -> str | None:
+    """Returns the id in the header of a session, which is its first record."""
+    first = next(records.lines(raw), b"")
+    entry = records.decode_or(_ENTRY, first, _Entry())
+    return entry.id if entry.type == "session" else None
+
+
 def _renamed(header: bytes, new: str) -> bytes:
     """Returns a header with another id; any other line as it is."""
     entry = records.decode_or(_ENTRY, header, _Entry())

@@ -78,8 +78,7 @@ class QwenChats(Conversations):
             content = qwen_foreign.rebuilt(content, new, kept.directory)
             if not self.has_messages(content):
                 return None
-        own = places.environment.get("QWEN_RUNTIME_DIR")
-        root = Path(own) if own else folder
+        root = runtime_folder(folder, places)
         real = os.path.realpath(kept.directory)
         project = re.sub(r"[^a-zA-Z0-9]", "-", real)
         file = root / "projects" / project / "chats" / f"{new}.jsonl"
@@ -87,3 +86,9 @@ class QwenChats(Conversations):
 
 
 CONVERSATIONS = QwenChats()
+
+
+def runtime_folder(folder: Path, places: ClientPlaces) -> Path:
+    """Returns where the client keeps what it writes itself, conversations among it."""
+    own = places.environment.get("QWEN_RUNTIME_DIR")
+    return Path(own) if own else folder

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.client_matrix import COLUMNS, PAGE, ROWS, page
 from tests.support.gitrepo import make_repo, tree_bytes
-from tests.support.real_clients import CLINE, KILO, running
+from tests.support.real_clients import running
 from tests.support.stand_in import say
 
 pytestmark = pytest.mark.timeout(600)
@@ -56,15 +56,7 @@ class Story:
         self.ends = [first, second]
 
 
-# Each start of Kilo takes several seconds; a turn of Cline CLI that goes on as well.
-SLOW = (KILO, CLINE)
-PARAMS = [
-    pytest.param(one, id=one.name, marks=[pytest.mark.slow] if one in SLOW else [])
-    for one in ROWS
-]
-
-
-@pytest.fixture(scope="module", params=PARAMS)
+@pytest.fixture(scope="module", params=ROWS, ids=[one.name for one in ROWS])
 def story(request, tmp_path_factory):
     client = request.param
     if client.found is None:
@@ -173,7 +165,17 @@ def uninstall_byte_for_byte(story) -> None:
     assert (project.top / "alone.txt").read_bytes() == b"a\n"
     assert project.checkpoints("--all") == before
     assert project.is_unchanged
+    taken_in(project)
     project.install()
+
+
+def taken_in(project) -> None:
+    """What the client did without gitcp can be taken in later, once."""
+    words = ("import-history", project.client.name)
+    made = [one["checkpoint"] for one in project.gitcp(*words)["conversations"]]
+    assert [one["note"].strip('" ') for one in made] == ["alone"]
+    assert "by itself" in json.dumps(project.gitcp("messages", made[0]["id"]))
+    assert project.gitcp(*words)["conversations"] == []
 
 
 BODIES = {

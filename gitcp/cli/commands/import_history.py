@@ -22,8 +22,8 @@ def import_history_command(
     Each conversation becomes a session without files: `gitcp search` finds it, `gitcp log
     --imported` lists it, `gitcp view` shows its turns, and `gitcp resume` continues it.
     Restoring it changes no file. Run the command again to import what is new since then.
-    AGENT is claude-code, codex, copilot, gemini or opencode; the default is all of them.
-    Conversations that hooks already save are skipped.
+    AGENT is claude-code, cline, codex, copilot, gemini, kilo, opencode, pi or qwen; the
+    default is all of them. Conversations that hooks already save are skipped.
 
     Nothing leaves the machine: a push sends imported sessions only if you name them.
     """

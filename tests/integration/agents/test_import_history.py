@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from hashlib import sha256
@@ -300,9 +301,9 @@ def test_one_that_is_gone_from_disk_stays(repo, home):
     assert ok(repo, "import-history")["conversations"] == []
 
 
-def add_opencode(home: Path, top: Path) -> Path:
+def add_opencode(home: Path, top: Path, name: str = "opencode") -> Path:
     """The client's database, with a session and one of a subagent that worked for it."""
-    path = home / ".local" / "share" / "opencode" / "opencode.db"
+    path = home / ".local" / "share" / name / f"{name}.db"
     path.parent.mkdir(parents=True)
     fields = (
         "id, parent_id, directory, project_id, slug, path, title, version, agent, model,"
@@ -339,8 +340,9 @@ def add_opencode(home: Path, top: Path) -> Path:
     return path
 
 
-def test_opencode_s_database_is_read_and_not_written(repo, home, sealed):
-    path = add_opencode(sealed, repo)
+@pytest.mark.parametrize("name", ["opencode", "kilo"])
+def test_opencode_s_database_is_read_and_not_written(repo, home, sealed, name):
+    path = add_opencode(sealed, repo, name)
     before = path.read_bytes()
     (one,) = ok(repo, "import-history")["conversations"]
     assert one["checkpoint"]["note"] == "otter ses_one"
@@ -356,11 +358,68 @@ def test_opencode_s_database_is_read_and_not_written(repo, home, sealed):
     assert described["model"] == {"id": "m", "providerID": "p"}
     assert b"otter ses_sub" in tip.conversation(f"{source}/ses_sub.jsonl")
     done = ok(repo, "resume", str(one["checkpoint"]["number"]))
-    assert done["resume"] == "opencode --session ses_one"
+    assert done["resume"] == f"{name} --session ses_one"
     path.write_bytes(b"no database")
     done = invoke(repo, "import-history")
     assert done.returncode == 3
-    assert b"opencode.db: cannot be read: file is not a database" in done.stderr
+    told = f"{name}.db: cannot be read: file is not a database"
+    assert told.encode() in done.stderr
+
+
+def add_qwen(home: Path, top: Path, session: str) -> None:
+    folder = home / ".qwen" / "projects" / re.sub(r"[^a-zA-Z0-9]", "-", str(top))
+    path = folder / "chats" / f"{session}.jsonl"
+    path.parent.mkdir(parents=True)
+    common = {"sessionId": session, "cwd": str(top)}
+    common["timestamp"] = "2026-03-06T09:00:00.000Z"
+    path.write_bytes(
+        b"".join(
+            line(**common, uuid=role, type=role, message={"role": role, "parts": said})
+            for role, said in (
+                ("user", [{"text": "heron"}]),
+                ("assistant", [{"text": "grey"}]),
+            )
+        )
+    )
+
+
+def add_pi(home: Path, top: Path, session: str) -> None:
+    plain = str(top).strip("/").replace("/", "-")
+    folder = home / ".pi" / "agent" / "sessions" / f"--{plain}--"
+    folder.mkdir(parents=True)
+    at = "2026-03-06T09:00:00.000Z"
+    header = line(type="session", version=3, id=session, timestamp=at, cwd=str(top))
+    turn = b"".join(
+        line(
+            type="message",
+            id=role,
+            timestamp=at,
+            message={"role": role, "content": [{"type": "text", "text": text}]},
+        )
+        for role, text in (("user", "heron"), ("assistant", "grey"))
+    )
+    path = folder / f"2026-03-06T09-00-00-000Z_{session}.jsonl"
+    path.write_bytes(header + turn)
+
+
+@pytest.mark.parametrize(
+    ("add", "resume"),
+    [
+        (add_qwen, f"qwen --resume {CODEX}"),
+        (add_pi, f"pi --session {CODEX}"),
+    ],
+)
+def test_qwen_s_and_pi_s_sessions_are_told_by_where_they_began(
+    repo, home, sealed, add, resume
+):
+    add(sealed, repo, CODEX)
+    add(sealed, repo.parent, CLAUDE.format(1))
+    (one,) = ok(repo, "import-history")["conversations"]
+    assert one["checkpoint"]["note"] == "heron"
+    assert one["checkpoint"]["created"] == "2026-03-06T09:00:00.000Z"
+    again = ok(repo, "import-history")
+    assert (again["conversations"], again["known"]) == ([], 1)
+    assert ok(repo, "resume", str(one["checkpoint"]["number"]))["resume"] == resume
 
 
 def test_copilot_s_sessions_are_told_by_where_they_began(repo, home, sealed):

@@ -1,0 +1,13 @@
+"""Finds the sessions that Kilo keeps of a project: its database is as OpenCode's."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from gitcp.clients import opencode_history
+from gitcp.clients.client import ClientPlaces
+from gitcp.clients.history import Kept, Leave
+
+
+def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
+    """Yields the sessions of a project; those of subagents come beside them."""
+    yield from opencode_history.find(places, roots, leave, name="kilo")
