@@ -27,6 +27,11 @@ def _no(*programs: str) -> Callable[[str], bool]:
     return lambda _: any(map(_is_missing, programs))
 
 
+def _no_npm_for(program: str) -> Callable[[str], bool]:
+    """Whether a program that npm installs is missing, and npm is as well."""
+    return lambda _: _is_missing(program) and _is_missing("npm")
+
+
 def _is_missing(program: str) -> bool:
     path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     return shutil.which(program, path=path) is None
@@ -52,17 +57,17 @@ def _always(_: str) -> bool:
 
 # The reason of a skip, and whether this machine gives cause for it.
 ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
-    # Clients and frameworks that npm installs; .ci/run tries to, and tells.
-    (r"there is no cline.*", _no("cline")),
-    (r"there is no codex.*", _no("codex")),
-    (r"there is no copilot.*", _no("copilot")),
-    (r"there is no gemini.*", _no("gemini")),
-    (r"there is no kilo.*", _no("kilo")),
-    (r"there is no opencode.*", _no("opencode")),
-    (r"there is no pi .*", _no("pi")),
-    (r"there is no qwen.*", _no("qwen")),
-    (r"no husky.*", _no("husky")),
-    (r"no lefthook.*", _no("lefthook")),
+    # Clients and frameworks that npm installs: .ci/run does, where there is npm.
+    (r"there is no cline.*", _no_npm_for("cline")),
+    (r"there is no codex.*", _no_npm_for("codex")),
+    (r"there is no copilot.*", _no_npm_for("copilot")),
+    (r"there is no gemini.*", _no_npm_for("gemini")),
+    (r"there is no kilo.*", _no_npm_for("kilo")),
+    (r"there is no opencode.*", _no_npm_for("opencode")),
+    (r"there is no pi .*", _no_npm_for("pi")),
+    (r"there is no qwen.*", _no_npm_for("qwen")),
+    (r"no husky.*", _no_npm_for("husky")),
+    (r"no lefthook.*", _no_npm_for("lefthook")),
     (r"no pre-commit.*", _no("pre-commit")),
     # Debian's programs; .ci/run tries to install them, and tells.
     (r"there is no (mkfs\.\w+|ssh-keygen)", _no_such),

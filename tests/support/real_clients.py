@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from tests.support import claude_code, codex
@@ -40,6 +42,11 @@ def _no_environment(url: str, home: Path) -> dict[str, str]:
     return {}
 
 
+def _no_words(url: str) -> list[str]:
+    del url
+    return []
+
+
 def _alone(home: Path, prompt: str, session: str | None) -> list[str]:
     del home, prompt, session
     return []
@@ -52,7 +59,9 @@ class RealClient(NamedTuple):
     call of its shell. `prepare` writes what its user has set, `environment` is what only this
     client is told; `settings` is the file that `gitcp install` writes, or the directory of
     several, below the home. `before` stands before the program where it needs a terminal.
-    `compacts` lets it sum up a session, where it can be told to without a terminal.
+    `compacts` lets it sum up a session, where it can be told to without a terminal. `serves` is
+    the command of one that is slow to start and can keep a server, and `attached` are the
+    arguments of a turn that is to use the server at an address.
     """
 
     name: str
@@ -67,6 +76,8 @@ class RealClient(NamedTuple):
     resumes: bool = True
     compacts: Callable[[Project, str], None] | None = None
     before: Callable[[Path, str, str | None], list[str]] = _alone
+    serves: tuple[str, ...] = ()
+    attached: Callable[[str], list[str]] = _no_words
 
     @property
     def found(self) -> str | None:
@@ -314,12 +325,27 @@ def open_client_settings(url: str) -> dict[str, Any]:
     }
 
 
-def _open_client(name: str, package: str) -> RealClient:
+def _has_fetched(folder: Path, library: str) -> None:
+    """Leaves a folder of plugins as one in which the client has fetched its library.
+
+    It tries at each start otherwise. A start that ends first leaves a lock behind, for which
+    the next one waits a minute.
+    """
+    (folder / "node_modules").mkdir()
+    listed = {"dependencies": {library: "*"}}
+    (folder / "package.json").write_text(json.dumps(listed))
+    locked = {"lockfileVersion": 3, "requires": True, "packages": {"": listed}}
+    (folder / "package-lock.json").write_text(json.dumps(locked))
+
+
+def _open_client(name: str, package: str, library: str) -> RealClient:
     """Returns OpenCode, or what was made from it."""
     prefix = name.upper()
 
     def prepare(home: Path, url: str) -> None:
-        _write(home / ".config" / name / f"{name}.json", open_client_settings(url))
+        folder = home / ".config" / name
+        _write(folder / f"{name}.json", open_client_settings(url))
+        _has_fetched(folder, library)
 
     def environment(url: str, home: Path) -> dict[str, str]:
         return {
@@ -353,8 +379,11 @@ def _open_client(name: str, package: str) -> RealClient:
     )
 
 
-OPENCODE = _open_client("opencode", "opencode-ai")
-KILO = _open_client("kilo", "@kilocode/cli-linux-x64")
+OPENCODE = _open_client("opencode", "opencode-ai", "@opencode-ai/plugin")
+# Each start of Kilo costs some twenty seconds of a processor.
+KILO = _open_client("kilo", "@kilocode/cli-linux-x64", "@kilocode/plugin")._replace(
+    serves=("serve", "--port", "0"), attached=lambda url: ["--attach", url]
+)
 
 # --- Cline CLI ------------------------------------------------------------------------
 
@@ -407,6 +436,42 @@ CLINE = RealClient(
 CLIENTS = (CLAUDE, CODEX, COPILOT, GEMINI, QWEN, PI, OPENCODE, KILO, CLINE)
 
 
+class _Kept:
+    """A client's server, in a network of its own; `beside` starts a program in that."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self.beside = ["nsenter", "--net", "--target", str(process.pid)]
+        self.url = self._told()
+        # What it says later is of no interest, and must not make it wait.
+        for pipe in (process.stdout, process.stderr):
+            threading.Thread(target=_drain, args=(pipe,), daemon=True).start()
+
+    def _told(self) -> str:
+        """Returns the address that it says it listens on."""
+        assert self._process.stdout is not None
+        heard = []
+        for line in self._process.stdout:
+            heard.append(line)
+            if found := re.search(r"listening on (http://\S+)", line):
+                return found[1]
+        raise AssertionError(f"the server has ended: {heard}")
+
+    def close(self) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+
+def _drain(pipe: IO[str] | None) -> None:
+    for _ in pipe or ():
+        pass
+
+
+def _goes_well(process: subprocess.Popen[str]) -> None:
+    told = process.communicate()
+    assert process.returncode == 0, told
+
+
 class Project:
     """A project with a client in it, in a home of its own."""
 
@@ -422,6 +487,7 @@ class Project:
         # What the user has set himself.
         self.own = self._settings()
         self.environment = gitcp_environment(self.extra)
+        self._kept: _Kept | None = None
 
     def _settings(self) -> bytes | Mapping[str, bytes] | None:
         if self.settings.is_dir():
@@ -439,14 +505,9 @@ class Project:
         # How long a hook may take is another test's matter, not one of a busy machine.
         self.gitcp("config", "hookTimeout", "60s")
 
-    def start(self, prompt: str, session: str | None = None) -> subprocess.Popen[str]:
-        """Begins a turn."""
-        program = self.client.found
-        assert program is not None
-        before = self.client.before(self.home, prompt, session)
-        words = [*before, program, *self.client.words(prompt, session)]
+    def _begin(self, words: list[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*self._gate.prefix, *words],
+            words,
             cwd=self.top,
             # OpenCode and Kilo believe this one rather than the system.
             env={**self.environment, "PWD": str(self.top)},
@@ -457,16 +518,45 @@ class Project:
             start_new_session=True,
         )
 
+    def _words(self, prompt: str, session: str | None) -> list[str]:
+        program = self.client.found
+        assert program is not None
+        before = self.client.before(self.home, prompt, session)
+        return [*before, program, *self.client.words(prompt, session)]
+
+    def start(self, prompt: str, session: str | None = None) -> subprocess.Popen[str]:
+        """Begins a turn, in a process of its own."""
+        return self._begin([*self._gate.prefix, *self._words(prompt, session)])
+
     def run(self, prompt: str, session: str | None = None) -> None:
-        """Lets the client do what it is told, which has to go well."""
-        process = self.start(prompt, session)
-        told = process.communicate()
-        assert process.returncode == 0, told
+        """Lets the client do what it is told, in a process of its own, which has to go well."""
+        _goes_well(self.start(prompt, session))
+
+    def _attach(self, prompt: str, session: str | None) -> None:
+        """The same with the client's server, which is begun when it is first wanted."""
+        if self._kept is None:
+            program = self.client.found
+            assert program is not None
+            words = [*self._gate.prefix, program, *self.client.serves]
+            self._kept = _Kept(self._begin(words))
+        prefix = self._kept.beside if self._gate.prefix else []
+        words = self._words(prompt, session)
+        _goes_well(
+            self._begin([*prefix, *words, *self.client.attached(self._kept.url)])
+        )
+
+    def close(self) -> None:
+        """Ends the client's server."""
+        if self._kept is not None:
+            self._kept.close()
 
     def turn(self, prompt: str, session: str | None = None) -> dict[str, Any]:
         """Lets it take a turn; returns the checkpoint at its end."""
         before = {one["id"] for one in self.ends("--all")}
-        self.run(prompt, session)
+        if self.client.serves:
+            self._attach(prompt, session)
+        else:
+            self.run(prompt, session)
         # Some clients end before their last hook does.
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -572,4 +662,8 @@ def running(
         port = urlsplit(server.url).port
         assert port is not None
         with Gate(port, home) as gate:
-            yield Project(client, top, home, server, gate)
+            project = Project(client, top, home, server, gate)
+            try:
+                yield project
+            finally:
+                project.close()

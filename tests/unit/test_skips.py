@@ -33,5 +33,13 @@ def test_a_missing_program_is_cause_for_a_skip_and_an_installed_one_is_not(monke
     }
 
 
+def test_a_client_may_be_missing_only_where_npm_is(monkeypatch):
+    reason = "there is no kilo (npm i @kilocode/cli-linux-x64)"
+    monkeypatch.setattr(skips, "_is_missing", lambda program: program == "kilo")
+    assert skips.judged(report(reason), strict=True).outcome == "failed"
+    monkeypatch.setattr(skips, "_is_missing", lambda program: True)
+    assert skips.judged(report(reason), strict=True).outcome == "skipped"
+
+
 def test_what_passed_stays_so():
     assert skips.judged(report("", outcome="passed"), strict=True).outcome == "passed"
