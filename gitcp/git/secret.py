@@ -1,8 +1,9 @@
-"""Keys of one user in a repository: made once, never sent, unreadable to other users.
+"""The key of one user in a repository: made once, never sent, unreadable to other users.
 
 In a repository that a group shares each member has a key of their own: the owner of `key`
 keeps it, every other member has `key-<uid>`. The directory belongs to the group, so a key is
-believed only where its owner alone can have written it.
+believed only where its owner alone can have written it. Keys for other purposes are derived
+from it (docs/format.md, 8).
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from gitcp import durable
 from gitcp.git.repository import Repository
@@ -19,12 +21,23 @@ SIZE = 32
 _ADOPTED = ".adopted-"
 
 
-class Secret:
-    """A key of 32 random bytes below `.git/gitcp`."""
+class Purpose(NamedTuple):
+    """What a derived key is for, and the file that held a key for it up to 0.1.0."""
+
+    label: bytes
+    earlier: tuple[str, ...]
+
+
+LEDGER = Purpose(b"gitcp ledger 1", ("fx", "seal"))
+FINGERPRINTS = Purpose(b"gitcp fingerprints 1", ("secrets", "key"))
+
+
+class KeyFile:
+    """A key of 32 random bytes below `.git/gitcp`, by default the repository's own."""
 
     def __init__(self, repository: Repository, *where: str) -> None:
         self._repository = repository
-        self._first = repository.store_dir.joinpath(*where)
+        self._first = repository.store_dir.joinpath(*(where or ("key",)))
 
     @property
     def path(self) -> Path:
@@ -53,13 +66,12 @@ class Secret:
         keys = [self._read(path) for path in found]
         return [key for key in keys if key is not None]
 
-    def adopt(self, key: bytes) -> None:
-        """Takes the key of a private store: as our own if we have none, else beside it.
+    def adopt(self, key: bytes, *, known: bytes | None) -> None:
+        """Takes the key of a private store: as our own if none is known, else beside it.
 
         Raises:
             OSError: the disk refused.
         """
-        known = self.read()
         if key == known or (known is not None and key in self.adopted()):
             return
         path = self.path
@@ -122,6 +134,66 @@ class Secret:
         if key is None:
             raise FileNotFoundError(f"the key {path} was removed meanwhile")
         return key
+
+
+class DerivedKey:
+    """The key for one purpose: derived from `key`, where no file of its own is there.
+
+    Such a file, which gitcp 0.1.0 made, stays in use, so that what it sealed and the
+    fingerprints that it gave stay as they are.
+    """
+
+    def __init__(self, repository: Repository, purpose: Purpose) -> None:
+        self._label = purpose.label
+        self._earlier = KeyFile(repository, *purpose.earlier)
+        self._key = KeyFile(repository)
+
+    def read(self) -> bytes | None:
+        """Returns the key; None where there is none, or none that can be believed.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        return self._earlier.read() or self._derived(self._key.read())
+
+    def make(self) -> bytes:
+        """Returns the key, and makes the repository's first where there is none.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        return self._earlier.read() or derive(self._key.make(), self._label)
+
+    def others(self) -> list[bytes]:
+        """Returns what is believed beside the key that `read` returns.
+
+        These are the keys of private stores that were moved here, and the derived one where
+        a file of its own came later: an older gitcp was used here meanwhile.
+
+        Raises:
+            OSError: one cannot be read.
+        """
+        bases = [self._key.read(), *self._key.adopted()]
+        derived = [derive(key, self._label) for key in bases if key is not None]
+        return self._earlier.adopted() + derived
+
+    def adopt(self, theirs: "DerivedKey") -> None:
+        """Takes over the file that a private store has for this purpose, if it has one.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        key = theirs._earlier.read()  # noqa: SLF001  of the same class
+        if key is not None:
+            self._earlier.adopt(key, known=self.read())
+
+    def _derived(self, key: bytes | None) -> bytes | None:
+        return None if key is None else derive(key, self._label)
+
+
+def derive(key: bytes, label: bytes) -> bytes:
+    """Returns the key for the purpose that `label` names (docs/format.md, 8)."""
+    return hashlib.blake2b(label, key=key, digest_size=SIZE).digest()
 
 
 def _is_mine(path: Path) -> bool:

@@ -10,10 +10,8 @@ import hmac
 from gitcp import durable
 from gitcp.format.ledger import Record, sealed_text, undo_text
 from gitcp.git.repository import Repository
-from gitcp.git.secret import Secret
+from gitcp.git.secret import LEDGER, DerivedKey
 
-DIRECTORY = "fx"
-_SEAL = "seal"
 _DIGITS = 32
 
 
@@ -21,7 +19,7 @@ class RecordSigner:
     """Seals the records that are written here, and knows its own seal again."""
 
     def __init__(self, repository: Repository) -> None:
-        self._key = Secret(repository, DIRECTORY, _SEAL)
+        self._key = DerivedKey(repository, LEDGER)
         self._secret: bytes | None = None
         self._others: list[bytes] | None = None
 
@@ -67,7 +65,7 @@ class RecordSigner:
             return False
         if self._others is None:
             with durable.storage("reading the seal"):
-                self._others = self._key.adopted()
+                self._others = self._key.others()
         return any(_same(given, _seal(key, text)[:digits]) for key in self._others)
 
     def _of(self, text: bytes, *, create: bool = False) -> str:

@@ -1,14 +1,13 @@
-"""The scanner's cache in the repository: its key, and objects without secrets."""
+"""The scanner's cache in the repository: objects without secrets; the fingerprints' key."""
 
 import os
 
 from gitcp import durable
 from gitcp.git.repository import Repository
-from gitcp.git.secret import SIZE, Secret
+from gitcp.git.secret import FINGERPRINTS, SIZE, DerivedKey
 from gitcp.secrets.scanner import Fingerprints
 
 DIRECTORY = "secrets"
-_KEY = "key"
 _CLEAN = "clean"
 _MOST = 2_000_000
 
@@ -22,10 +21,10 @@ def fingerprints(repository: Repository) -> Fingerprints:
     Raises:
         StorageError: the disk refused.
     """
-    secret = Secret(repository, DIRECTORY, _KEY)
+    key = DerivedKey(repository, FINGERPRINTS)
     with durable.storage("keeping the scanner's key"):
         try:
-            return Fingerprints(secret.read() or secret.make())
+            return Fingerprints(key.read() or key.make())
         except OSError as exc:
             if exc.errno not in durable.READ_ONLY:
                 raise

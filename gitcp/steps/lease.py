@@ -11,16 +11,16 @@ from gitcp import durable
 from gitcp.errors import BusyError
 from gitcp.git.repository import Repository
 from gitcp.ledger.call import StepSlot
-from gitcp.ledger.signing import DIRECTORY
 from gitcp.names import encode
 
+_DIRECTORY = "fx"
 # Seconds between two signs of life.
 BEAT = 0.5
 
 
 def _place(repository: Repository, session: str, branch: str, slot: StepSlot) -> Path:
     name = "\0".join([branch, *slot]).encode("utf-8", "surrogatepass")
-    directory = repository.store_dir / DIRECTORY / encode(session)
+    directory = repository.store_dir / _DIRECTORY / encode(session)
     return directory / f"{hashlib.sha256(name).hexdigest()[:32]}.lock"
 
 

@@ -20,7 +20,7 @@ from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Sealed
 from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
-from gitcp.git.secret import SIZE, Secret
+from gitcp.git.secret import SIZE, KeyFile
 from gitcp.names import decode, encode
 from gitcp.store.contents import Contents
 
@@ -64,7 +64,7 @@ class Seals:
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._secret = Secret(repository, "key")
+        self._key_file = KeyFile(repository)
         self._key: bytes | None = None
         self._others: list[bytes] | None = None
 
@@ -141,7 +141,7 @@ class Seals:
     def _adopted(self) -> Iterator[bytes]:
         if self._others is None:
             with suppress(OSError):
-                self._others = self._secret.adopted()
+                self._others = self._key_file.adopted()
         yield from self._others or ()
 
     @computed
@@ -158,7 +158,7 @@ class Seals:
     def _read(self) -> bytes | None:
         if self._key is None:
             with suppress(OSError):
-                self._key = self._secret.read()
+                self._key = self._key_file.read()
         return self._key
 
     def _new(self, scratch: Path | None) -> bytes:
@@ -168,7 +168,7 @@ class Seals:
             with transaction(self._repository) as txn:
                 return self._new(txn.scratch)
         with durable.storage("making this repository's key"):
-            self._key = self._secret.make(scratch)
+            self._key = self._key_file.make(scratch)
         return self._key
 
 

@@ -19,7 +19,7 @@ from gitcp.format.numbers import Assigned
 from gitcp.git import private_stores
 from gitcp.git.private_stores import PrivateStore
 from gitcp.git.repository import Repository
-from gitcp.git.secret import Secret
+from gitcp.git.secret import FINGERPRINTS, LEDGER, DerivedKey, KeyFile
 from gitcp.git.transaction import transaction
 from gitcp.project.recovery import drain_logs
 from gitcp.project.settings import Settings
@@ -36,8 +36,6 @@ from gitcp.worktree import journal
 _OWN = "refs/gitcp/"
 _SUFFIX = "folder"
 _SECTION = "gitcp."
-# Keys, as `Secret` names them.
-_KEYS = (("key",), ("fx", "seal"), ("secrets", "key"))
 # Files to which lines are added; of the others, what is here already stays.
 _LINES = ("labels.jsonl", "pulled.jsonl", "pending.jsonl")
 _FILES = ("current.json", "brought.json", "hooks.log")
@@ -179,10 +177,7 @@ def _state(ours: Repository, theirs: Repository) -> None:
     """Takes over keys, and what lies beside the objects."""
     with durable.storage("taking over the state of the private store"):
         ours.make_directory(ours.store_dir)
-        for where in _KEYS:
-            key = Secret(theirs, *where).read()
-            if key is not None:
-                Secret(ours, *where).adopt(key)
+        _keys(ours, theirs)
         for name in _LINES:
             _add_lines(theirs.store_dir / name, ours.store_dir / name)
         for name in _FILES:
@@ -191,6 +186,19 @@ def _state(ours: Repository, theirs: Repository) -> None:
             for path in _files(theirs.store_dir / directory):
                 inside = path.relative_to(theirs.store_dir)
                 _copy(path, ours.store_dir / inside, ours)
+
+
+def _keys(ours: Repository, theirs: Repository) -> None:
+    """Takes over the key, and first the files that 0.1.0 made beside it.
+
+    Later our own key could be theirs already, and these would not count as our own.
+    """
+    for purpose in (LEDGER, FINGERPRINTS):
+        DerivedKey(ours, purpose).adopt(DerivedKey(theirs, purpose))
+    own = KeyFile(ours)
+    key = KeyFile(theirs).read()
+    if key is not None:
+        own.adopt(key, known=own.read())
 
 
 def _files(directory: Path) -> Iterator[Path]:

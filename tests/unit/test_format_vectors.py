@@ -38,6 +38,7 @@ from gitcp.format.layout import FORMAT, FORMAT_WITH_CHUNKS
 from gitcp.format.oid import SHA1, SHA256
 from gitcp.format.safety import name_problem, path_problem
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
+from gitcp.git import secret
 from gitcp.git.discover import discover
 from gitcp.git.objects import BLOB, TREE
 from gitcp.git.pack import PackWriter
@@ -633,6 +634,15 @@ def test_the_seal_of_the_document():
         origin.Origin(None, "Hub"),
     )
     assert made == vector["seal"]
+
+
+@pytest.mark.parametrize("purpose", [secret.LEDGER, secret.FINGERPRINTS])
+def test_keys_are_derived_as_the_document_says(purpose):
+    vector = re.search(
+        rf"`{purpose.label.decode()}` gives\n`(?P<key>[0-9a-f]{{64}})`", VECTORS
+    )
+    assert vector is not None
+    assert secret.derive(bytes(range(32)), purpose.label).hex() == vector["key"]
 
 
 # --- chunked files ----------------------------------------------------------------

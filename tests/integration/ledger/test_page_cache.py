@@ -140,11 +140,11 @@ def test_another_users_files_are_not_read(repo, tmp_path, read):
 
 def test_without_a_key_none_is_read(repo, read):
     pages = grown(repo)
-    (repo / ".git/gitcp/fx/seal").unlink()
+    (repo / ".git/gitcp/key").unlink()
     read.clear()
     assert fresh(repo) == pages
     assert len(read) == 10
-    assert not (repo / ".git/gitcp/fx/seal").exists()
+    assert not (repo / ".git/gitcp/key").exists()
 
 
 def test_files_of_what_the_ledger_does_not_have_are_not_read(repo, read):

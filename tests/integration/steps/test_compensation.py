@@ -230,7 +230,7 @@ def test_files_are_put_back_only_where_they_are_as_the_step_left_them(repo):
 def test_an_undo_from_another_repository_is_not_run_unasked(repo, tmp_path):
     ok(repo, "save")
     command(repo, 0, "run", "--step", "make", "--undo", "touch pwned", "--", "true")
-    (repo / ".git/gitcp/fx/seal").unlink()
+    (repo / ".git/gitcp/key").unlink()
     said = fails(repo, 3, "undo", "--effects", "--to", "1", "--yes")
     assert "another repository" in said
     assert not (repo / "pwned").exists()

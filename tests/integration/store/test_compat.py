@@ -145,6 +145,29 @@ def test_a_private_store_is_restored_and_moved_into_a_repository(tmp_path):
     assert ok(top, "verify")["problems"] == []
 
 
+@pytest.mark.sha1
+def test_what_0_1_0_sealed_counts_as_made_here(tmp_path):
+    """Two checkpoints, a step with an undo, and a fingerprint, by three key files.
+
+    Of a checkpoint made elsewhere a restore would leave out `.vscode/tasks.json`, and an
+    undo would not be run without `--trust`.
+    """
+    with tarfile.open(COMPAT / "sealed-0.1.0.tgz") as file:
+        file.extractall(tmp_path, filter="tar")
+    top = tmp_path / "repo"
+    state = top / ".git" / "gitcp"
+    keys = {
+        name: (state / name).read_bytes() for name in ("key", "fx/seal", "secrets/key")
+    }
+    ok(top, "undo", "--effects", "--to", "1", "--yes")
+    assert not (top / "made.txt").exists()
+    ok(top, "restore", "-y", "1")
+    assert (top / ".vscode/tasks.json").read_text() == '{"tasks":[]}\n'
+    assert ok(top, "show", "2")["checkpoint"]["foreign"] is False
+    assert b"dc2968b01c76" in invoke(top, "scan").stderr
+    assert keys == {name: (state / name).read_bytes() for name in keys}
+
+
 def _check_restores(top: Path) -> None:
     """Restores the two branches of the four checkpoints that the fixtures have."""
     ok(top, "restore", "-y", "1", "--trust")
