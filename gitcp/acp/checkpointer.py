@@ -1,4 +1,4 @@
-"""Has checkpoints made by another process, one after the other."""
+"""Makes checkpoints in a worker process, one after the other."""
 
 import json
 import os

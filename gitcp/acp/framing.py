@@ -1,4 +1,4 @@
-"""Splits a stream of newline-delimited JSON into lines, and loses no byte that is not."""
+"""Splits a stream into lines of JSON; bytes that are no JSON are passed on as they are."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Reads of a message what the proxy has to know; the bytes that are handed on stay."""
+"""Reads the fields of a message that the proxy needs; the message is passed on unchanged."""
 
 from typing import Any
 

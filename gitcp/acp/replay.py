@@ -1,4 +1,4 @@
-"""The text by which an agent is given a talk that it does not have."""
+"""Writes an earlier conversation as a prompt, for an agent that does not have it."""
 
 import json
 from typing import Any

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from gitcp.checkpoints.restore_plan import side
 from gitcp.checkpoints.target_objects import bring_objects, check_objects
@@ -10,6 +11,7 @@ from gitcp.errors import (
     NotFoundError,
     PartialError,
     UnsafePathError,
+    UsageError,
     WouldOverwriteError,
 )
 from gitcp.format.checkpoint import show_path
@@ -20,6 +22,22 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side
 
 _SHOWN = 5
+
+
+def made(base: str, directory: str) -> Root:
+    """Opens the directory at a path below `base`, and makes it where there is none.
+
+    Raises:
+        UsageError: it cannot be made or opened.
+    """
+    where = Path(os.path.join(base, directory))
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        return Root(where)
+    except OSError as exc:
+        raise UsageError(
+            f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
+        ) from exc
 
 
 def write_to(

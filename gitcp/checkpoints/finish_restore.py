@@ -11,6 +11,7 @@ from gitcp.checkpoints.open_restore import (
     looking,
     open_restore,
     steps_of,
+    under_way,
     unlike_before,
     unlike_target,
 )
@@ -314,7 +315,7 @@ def _appended(workspace: Workspace, journal: Journal) -> Checkpoint | None:
 
 
 def _open_journal(workspace: Workspace) -> Journal:
-    journal = journals.read(workspace.directory)
+    journal = under_way(workspace)
     if journal is None:
         raise NothingToDoError(
             "no restore was interrupted here", hint="`gitcp restore SEL` starts one"

@@ -1,4 +1,4 @@
-"""The first line of a text, short enough for a list, and never a part of a secret.
+"""The first line of a text, shortened for lists, without secrets.
 
 What is cut no longer looks like a secret to the scanner before a push, so it is looked
 through while it is whole.

@@ -18,7 +18,7 @@ from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import fork_draft, fork_note
 from gitcp.store.find_current import find_current
-from gitcp.store.store import Store, require_tip
+from gitcp.store.store import Store
 from gitcp.trust import trusted_remotes as trust_notes
 from gitcp.worktree.plan import FilePlan
 
@@ -169,7 +169,7 @@ def switch(workspace: Workspace, session: str, branch: str) -> Checkpoint:
         NotFoundError: there is no such branch.
         TransferError: its tip came from elsewhere, and holds more than may be walked.
     """
-    tip = require_tip(workspace.store, session, branch)
+    tip = workspace.store.require_tip(session, branch)
     tip.refuse_if_vast()
     workspace.refuse_if_interrupted()
     workspace.make_current(session, branch)

@@ -1,4 +1,4 @@
-"""Finds the turns in which reasons were recorded, and what these turns changed in files."""
+"""Finds the turns that recorded reasons, and the files that these turns changed."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence

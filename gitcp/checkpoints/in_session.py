@@ -8,7 +8,6 @@ from gitcp.checkpoints.numbered import by_number_or_none
 from gitcp.errors import AmbiguousError, NotFoundError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.store import require_tip
 
 if TYPE_CHECKING:
     from gitcp.checkpoints.branch_index import ListedBranch
@@ -96,7 +95,7 @@ def newest_in(workspace: Workspace, spec: str) -> Checkpoint:
     store = workspace.store
     session, branch = named(workspace, spec)
     if branch is not None:
-        return require_tip(store, session, branch)
+        return store.require_tip(session, branch)
     tips = [
         store.tip(*store.names(key, oid)) for key, oid in store.refs_of(session).items()
     ]

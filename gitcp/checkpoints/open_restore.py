@@ -48,6 +48,15 @@ class OpenRestore(NamedTuple):
         journals.remove(self.workspace.directory)
 
 
+def under_way(workspace: Workspace) -> Journal | None:
+    """Returns the journal of the restore that began here and has not ended, if one has.
+
+    Raises:
+        CorruptError: it is damaged.
+    """
+    return journals.read(workspace.directory)
+
+
 def open_restore(workspace: Workspace, journal: Journal) -> OpenRestore:
     """Reads what a journal names.
 

@@ -1,4 +1,4 @@
-"""Reads checkpoints by their numbers as long as a branch leads to them."""
+"""Reads checkpoints by number, from the branches that hold them."""
 
 from collections.abc import Iterator
 

@@ -13,7 +13,6 @@ from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import described
-from gitcp.store.store import require_tip
 
 
 class Scope(NamedTuple):
@@ -97,7 +96,7 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
     store = workspace.store
     if scope.branch is not None:
         assert scope.session is not None
-        tip = require_tip(store, scope.session, scope.branch)
+        tip = store.require_tip(scope.session, scope.branch)
         line = [_entry(checkpoint) for checkpoint in store.line(tip)]
         return Found(line, reached=True)
     session = BranchKey.of(scope.session, "main").session if scope.session else None

@@ -22,7 +22,7 @@ from gitcp.format.oid import MOST_DIGITS, PATTERN
 from gitcp.names import encode
 from gitcp.project.workspace import Current, Workspace, may_have_been_private
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.store import Store, require_tip
+from gitcp.store.store import Store
 
 if TYPE_CHECKING:
     from gitcp.checkpoints.commit_lookup import CommitStory
@@ -202,7 +202,7 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
 def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:
     """Returns the newest checkpoint of a branch at a time, or before it."""
     moment = times.when(text, end=True)
-    tip = require_tip(workspace.store, place.session, place.branch)
+    tip = workspace.store.require_tip(place.session, place.branch)
     for checkpoint in workspace.store.line(tip):
         if checkpoint.manifest.created <= moment:
             return checkpoint
@@ -237,7 +237,7 @@ def _qualified(workspace: Workspace, current: Current, text: str) -> Checkpoint:
 def _on_branch(
     store: Store, session: str, branch: str, what: str, text: str
 ) -> Checkpoint:
-    tip = require_tip(store, session, branch)
+    tip = store.require_tip(session, branch)
     if what == "last":
         return tip
     if re.fullmatch(r"#?\d{1,9}", what):

@@ -1,4 +1,4 @@
-"""Tells which changes of turns that overlap are whose, as far as that is known.
+"""Attributes changes to turns that ran at the same time, as far as that is known.
 
 Between two checkpoints of a work tree only the turns that ran then can have changed a file,
 and of these only those whose tools edited it, or ran something else at that time. What is left

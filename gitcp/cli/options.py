@@ -107,7 +107,6 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
     little, and git does that sooner than libgit2 loads.
     """
     from gitcp.checkpoints.numbered import with_numbers
-    from gitcp.git.read_lock import reading
     from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(out.directory, bare=out.directory != ".")
@@ -118,7 +117,7 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
         if wanted(out):
             # Entered before the lock, and so left after it: a user may read for hours.
             context.with_resource(paging(out, workspace))
-    context.with_resource(reading(workspace.repository))
+    context.with_resource(workspace.reading())
     context.with_resource(workspace.repository.objects.few_reads())
     with_numbers(workspace)
     return workspace
@@ -139,9 +138,7 @@ def writer(out: Output) -> "Workspace":
 
 def reading_in(workspace: "Workspace") -> AbstractContextManager[None]:
     """Keeps what is read inside, whatever is pruned meanwhile; not for long."""
-    from gitcp.git.read_lock import reading
-
-    return reading(workspace.repository)
+    return workspace.reading()
 
 
 def refuse_both(selector: str | None, where: str | None) -> None:

@@ -17,14 +17,13 @@ from gitcp.cli.parted_lines import Together, together
 from gitcp.format.log import Decision
 from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
-from gitcp.store.store import Store
 from gitcp.worktree.plan import selection
 
 
-def parent_of(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
+def parent_of(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint | None:
     """Returns what a checkpoint follows on its branch."""
     parents = checkpoint.raw.parents
-    return store.checkpoint(parents[0]) if parents else None
+    return workspace.store.checkpoint(parents[0]) if parents else None
 
 
 class Shown(NamedTuple):
@@ -51,12 +50,12 @@ class Shown(NamedTuple):
         chosen = selection(self.paths)
         return tuple(one for one in changed_by(self.parts) if chosen(one.path))
 
-    def decisions(self, store: Store) -> list[Decision]:
+    def decisions(self, workspace: Workspace) -> list[Decision]:
         """Returns what was decided; another session's log is not what came before."""
         return decided_in(
             part
             if self.behind
-            else Part(parent_of(store, part.checkpoints[0]), part.checkpoints)
+            else Part(parent_of(workspace, part.checkpoints[0]), part.checkpoints)
             for part in self.parts
         )
 
@@ -89,6 +88,6 @@ def whole_of(workspace: Workspace, checkpoint: Checkpoint) -> Shown:
         part = Part(turn.before, turn.checkpoints)
     else:
         before = state_before(workspace.store, checkpoint)
-        before = before or parent_of(workspace.store, checkpoint)
+        before = before or parent_of(workspace, checkpoint)
         part = Part(before, (checkpoint,))
     return Shown(checkpoint, None, turn, (part,), (), at_once)

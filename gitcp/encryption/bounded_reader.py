@@ -1,4 +1,4 @@
-"""Decrypts in quarantine, within its limits."""
+"""Decrypts data in quarantine, within limits on size."""
 
 from gitcp import durable
 from gitcp.encryption.age import Identities

@@ -1,4 +1,4 @@
-"""Object ids: what they are, how they are computed, and how long they are.
+"""Object ids: their type, their length, and how they are computed, for SHA-1 and SHA-256.
 
 The one place that knows the length and the hash of an id. Which of the two a repository has
 is said by its `form`; an id tells its own by its length.

@@ -26,7 +26,6 @@ MOST_BYTES = 1024 * 1024
 _OID = re.compile(PATTERN)
 _ID = re.compile(r"[0-9a-f]{32}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PACK = re.compile(r"packs/([0-9a-f]{32})\.pack")
 _BRANCH = re.compile(r"sessions/([^/]+)/branches/([^/]+)\.json")
 _LEDGER = re.compile(r"sessions/([^/]+)/ledger\.json")
 
@@ -142,8 +141,3 @@ def below(prefix: str) -> str | None:
     ledger = prefix.replace(SESSIONS, EFFECTS, 1).removesuffix("/")
     key = ledger_key(ledger)
     return None if key is None else f"{SESSIONS_BELOW}{key.session}/"
-
-
-def is_pack(path: str) -> bool:
-    """Whether a path is that of a pack."""
-    return _PACK.fullmatch(path) is not None

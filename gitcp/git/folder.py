@@ -61,10 +61,6 @@ class Folder(msgspec.Struct, frozen=True):
         except OSError:
             return False
 
-    def without_names(self) -> "Folder":
-        """Returns the folder without what changes as its files do."""
-        return msgspec.structs.replace(self, names=())
-
 
 # What is said of a store whose own record of its folder cannot be read.
 UNKNOWN = Folder("", 0, 0)

@@ -1,4 +1,4 @@
-"""What became of refs while they were moved to another storage."""
+"""Compares refs with what they were before git moved them to another storage."""
 
 from collections.abc import Callable, Mapping
 

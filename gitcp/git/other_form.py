@@ -1,4 +1,4 @@
-"""Tells what comes from a repository whose ids have another form: nothing can be shared."""
+"""The error for a repository with another hash (SHA-1, SHA-256): nothing can be shared."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a partial clone leaves at its remote until it is wanted: finds and fetches it."""
+"""Finds and fetches objects that a partial clone has left at its remote."""
 
 from collections.abc import Iterable
 from pathlib import Path

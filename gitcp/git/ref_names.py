@@ -1,4 +1,4 @@
-"""Which refs are gitcp's, and the lines by which git deletes some."""
+"""Which refs belong to gitcp, and the input for git that deletes some of them."""
 
 from collections.abc import Mapping
 

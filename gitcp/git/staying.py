@@ -1,4 +1,4 @@
-"""Finds what is still there of objects that gitcp itself needs no more."""
+"""Finds which objects that gitcp no longer needs are still stored, and which git reaches."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

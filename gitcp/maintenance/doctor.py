@@ -16,12 +16,12 @@ from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
 from gitcp.maintenance.verify import head_damage
 from gitcp.project import folders
+from gitcp.project.recovery import logs_set_aside
 from gitcp.project.workspace import (
     Workspace,
     may_have_been_private,
     open_workspace,
 )
-from gitcp.wal import log_file
 from gitcp.worktree import journal, watched
 from gitcp.worktree import state as states
 
@@ -313,7 +313,7 @@ def _lost(workspace: Workspace) -> DoctorCheck:
 
 
 def _damaged_logs(workspace: Workspace) -> DoctorCheck:
-    found = log_file.set_aside(workspace.repository)
+    found = logs_set_aside(workspace.repository)
     if not found:
         return DoctorCheck("damaged-logs", ok=True, detail="none")
     return DoctorCheck(

@@ -5,6 +5,7 @@ import os
 from typing import NamedTuple
 
 from gitcp.errors import GitFailedError, UsageError
+from gitcp.git.discover import discover
 from gitcp.git.repository import Repository
 from gitcp.project.settings import KNOWN, VARIABLES, Settings
 
@@ -17,6 +18,16 @@ class Setting(NamedTuple):
     default: str
     meaning: str
     origin: str
+
+
+def repository_around(directory: str | os.PathLike[str]) -> Repository:
+    """Returns the repository around a directory, whatever its settings say.
+
+    Raises:
+        NotARepositoryError: there is none.
+        UnsupportedRepositoryError: gitcp cannot serve it.
+    """
+    return discover(directory)
 
 
 def known(key: str) -> str:

@@ -1,11 +1,16 @@
-"""Drains the write-ahead logs of dead processes; restores: `checkpoints.open_restore`."""
+"""Write-ahead logs of dead processes: drained, or put aside where they are damaged."""
 
+import os
+from pathlib import Path
+
+from gitcp import durable
 from gitcp.format import layout
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.ledger.join import join
 from gitcp.store.aside import keep_aside
 from gitcp.wal.drain import Conflict, OnConflict, drain_idle
+from gitcp.wal.log_file import DAMAGED, SUFFIX
 
 _OWNERS: dict[str, OnConflict] = {layout.SESSIONS: keep_aside, layout.EFFECTS: join}
 
@@ -17,6 +22,21 @@ def drain_logs(repository: Repository, *, timeout: float = 1.0) -> int:
         StorageError: the disk refused; the logs stay.
     """
     return drain_idle(repository, _resolve, timeout=timeout)
+
+
+def logs_set_aside(repository: Repository) -> list[Path]:
+    """Returns the damaged logs that were put aside, for a person to look at.
+
+    Raises:
+        StorageError: the directory cannot be read.
+    """
+    aside = repository.store_dir / DAMAGED
+    with durable.storage("looking for damaged logs"):
+        try:
+            names = os.listdir(aside)
+        except FileNotFoundError:
+            return []
+    return [aside / name for name in sorted(names) if f"{SUFFIX}." in name]
 
 
 def _resolve(txn: Transaction, conflict: Conflict) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -254,6 +254,13 @@ class Workspace:
                 yield capture
             finally:
                 capture.abandon()
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Keeps what is read inside, whatever is pruned meanwhile."""
+        # Commands that change something do without this.
+        from gitcp.git.read_lock import reading  # noqa: PLC0415
+
+        return reading(self.repository)
 
 
 def may_have_been_private(workspace: Workspace) -> bool:

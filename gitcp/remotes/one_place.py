@@ -1,4 +1,4 @@
-"""What is the same for every remote that is one place, and no pattern over several."""
+"""The base of remotes at a single address, as opposed to a pattern over many repositories."""
 
 from collections.abc import Sequence
 

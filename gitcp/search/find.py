@@ -1,4 +1,4 @@
-"""Searches: brings the index up to date, asks it, and reads each hit back from git."""
+"""Searches: updates the index, queries it, and reads each hit back from git."""
 
 import sqlite3
 from collections.abc import Iterator

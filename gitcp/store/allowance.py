@@ -1,4 +1,4 @@
-"""How much a checkpoint from elsewhere may hold before it is walked or written."""
+"""The size limit for checkpoints made elsewhere, checked before one is walked or written."""
 
 from collections.abc import Callable
 from contextlib import suppress

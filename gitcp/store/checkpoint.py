@@ -1,4 +1,4 @@
-"""One checkpoint, read lazily."""
+"""A checkpoint that exists: files, conversation, decisions, read on use."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: its names, its time, its note."""
+"""The properties of a checkpoint that its commit message and checkpoint.json hold."""
 
 import datetime
 from typing import TYPE_CHECKING, Any

@@ -107,6 +107,20 @@ class Store:
         """
         return self.standing(BranchKey.of(session, branch)).checkpoint
 
+    def require_tip(self, session: str, branch: str) -> Checkpoint:
+        """Returns the newest checkpoint of a branch.
+
+        Raises:
+            NotFoundError: there is no such branch.
+        """
+        tip = self.tip(session, branch)
+        if tip is None:
+            raise NotFoundError(
+                f"there is no checkpoint in {session}/{branch}",
+                hint="`gitcp save` makes one; `gitcp sessions` lists what there is",
+            )
+        return tip
+
     def standing(self, key: BranchKey, *, thorough: bool = False) -> Standing:
         """Returns where a branch is, by encoded session and branch.
 
@@ -254,21 +268,6 @@ class Store:
                 return component
             return tip.session, tip.branch
         return session, branch
-
-
-def require_tip(store: Store, session: str, branch: str) -> Checkpoint:
-    """Returns the newest checkpoint of a branch.
-
-    Raises:
-        NotFoundError: there is no such branch.
-    """
-    tip = store.tip(session, branch)
-    if tip is None:
-        raise NotFoundError(
-            f"there is no checkpoint in {session}/{branch}",
-            hint="`gitcp save` makes one; `gitcp sessions` lists what there is",
-        )
-    return tip
 
 
 def _is_before(checkpoint: Checkpoint, other: Checkpoint) -> bool:

@@ -1,4 +1,4 @@
-"""What lies around a checkpoint in this repository: its number, its label, the state before it."""
+"""What this repository knows of a checkpoint: its number, its label, the state before it."""
 
 from collections.abc import Callable
 from contextlib import suppress

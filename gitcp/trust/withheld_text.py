@@ -1,4 +1,4 @@
-"""The text of a withheld change: the lines that are there now, and those it would bring."""
+"""A withheld change as text: the present lines, and the lines it would bring."""
 
 import difflib
 import os

@@ -1,4 +1,4 @@
-"""Finds the session that a page is made of, and the checkpoint that is shown first."""
+"""Finds the session for a page, and the checkpoint that the page shows first."""
 
 from typing import NamedTuple
 

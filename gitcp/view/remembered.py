@@ -1,4 +1,4 @@
-"""A store that reads each checkpoint once: a page asks for the same ones again and again."""
+"""A store that caches checkpoints: a page reads the same ones many times."""
 
 import copy
 

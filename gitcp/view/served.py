@@ -1,4 +1,4 @@
-"""Makes the page of a session that goes on, once for each of its states, for `Live`."""
+"""Renders the page of a running session again whenever the session has changed, for `Live`."""
 
 import hashlib
 import time

@@ -1,4 +1,4 @@
-"""Looks for secrets in what a page would show; refuses the page, or takes them out of it.
+"""Scans a page for secrets; refuses the page, or redacts them.
 
 What is looked through is what a reader of the page could read: of the files both sides of
 each patch, without the signs before their lines. What was clean is remembered beside what

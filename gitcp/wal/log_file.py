@@ -322,21 +322,6 @@ def directory(repository: Repository) -> Path:
     return repository.store_dir / REDO
 
 
-def set_aside(repository: Repository) -> list[Path]:
-    """Returns the damaged logs that were put aside, for a person to look at.
-
-    Raises:
-        StorageError: the directory cannot be read.
-    """
-    aside = repository.store_dir / DAMAGED
-    with durable.storage("looking for damaged logs"):
-        try:
-            names = os.listdir(aside)
-        except FileNotFoundError:
-            return []
-    return [aside / name for name in sorted(names) if f"{SUFFIX}." in name]
-
-
 def names(repository: Repository) -> list[str]:
     """Returns the names of the redo logs there are.
 

@@ -1,4 +1,4 @@
-"""Tells which changes that a capture found a watcher should have named."""
+"""Checks a watcher: which of the changes that a capture found it has failed to name."""
 
 from gitcp.format.tree import Entry
 from gitcp.worktree.files import Root

@@ -1,4 +1,4 @@
-"""Keeps what was read and compared until it is written, so that it need not be read twice.
+"""Keeps contents in memory between comparing and writing, so that each is read once.
 
 A checkpoint is read whole before the first file of the user's changes. Reading it once more
 to write it costs as much again: git takes each object apart a second time.

@@ -1,4 +1,4 @@
-"""Narrows a scan to what the user's watcher names, with everything that it cannot know.
+"""Narrows a scan to the paths that the user's watcher names, and those it cannot know.
 
 What a watcher leaves out on purpose is looked at as without it: nested repositories, what
 could not be read before, and tracked files in ignored directories.

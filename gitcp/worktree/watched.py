@@ -1,4 +1,4 @@
-"""Decides whether what a watcher says is enough for a scan, and catches it in a wrong answer.
+"""Decides whether a scan may rely on the user's watcher, and stops that after a wrong answer.
 
 What is noted lies beside the scan state and is derived, as that is (docs/format.md, I7).
 Why a watcher is believed as far as it is: docs/decisions/0105.

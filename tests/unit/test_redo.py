@@ -15,6 +15,7 @@ from gitcp.git.discover import discover
 from gitcp.git.pack import entry
 from gitcp.git.repository import Repository
 from gitcp.ledger.join import join
+from gitcp.project.recovery import logs_set_aside
 from gitcp.wal import log_file
 from gitcp.wal.drain import drain
 from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
@@ -203,7 +204,7 @@ def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
         return found
 
     # It is not forgotten: what is behind the damage may have been acknowledged.
-    assert log_file.set_aside(repository) == [kept]
+    assert logs_set_aside(repository) == [kept]
     assert verified()["set_aside"] == [str(kept)]
     looked = json.loads(invoke(repo, "doctor", "--json").stdout)
     checks = {one["name"]: one["detail"] for one in looked["checks"]}

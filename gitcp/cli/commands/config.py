@@ -5,7 +5,6 @@ import click
 from gitcp.cli.emit import Output, safe
 from gitcp.cli.options import command
 from gitcp.errors import UsageError
-from gitcp.git.discover import discover
 from gitcp.project import config
 from gitcp.project.settings import KNOWN
 
@@ -28,7 +27,7 @@ def config_command(
     `git config --global gitcp.KEY VALUE`.
     """
     # Not the whole workspace: a setting that makes no sense has to be mendable.
-    repository = discover(out.directory)
+    repository = config.repository_around(out.directory)
     if key is None:
         _print(out, [config.get(repository, name) for name in KNOWN], whole=True)
         return
@@ -43,7 +42,7 @@ def config_command(
         _print(out, [config.get(repository, name)], whole=False)
         return
     if out.json:
-        repository = discover(out.directory)
+        repository = config.repository_around(out.directory)
         _print(out, [config.get(repository, name)], whole=False)
 
 

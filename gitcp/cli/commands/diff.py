@@ -20,7 +20,6 @@ from gitcp.cli.options import command, path_inside, reader
 from gitcp.cli.render import count, decision_line
 from gitcp.errors import NotFoundError, UsageError
 from gitcp.project.workspace import Workspace
-from gitcp.store.store import require_tip
 
 
 @command("diff")
@@ -60,7 +59,7 @@ def diff_command(
     if conversation or decisions:
         if new is None:
             current = workspace.current()
-            new = require_tip(workspace.store, current.session, current.branch)
+            new = workspace.store.require_tip(current.session, current.branch)
         if conversation:
             _conversation(out, old, new, stat=stat)
         else:

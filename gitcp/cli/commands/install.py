@@ -15,8 +15,8 @@ from gitcp.clients.client import SCOPES, ClientPlaces
 from gitcp.clients.present import present
 from gitcp.clients.script_files import hook_files
 from gitcp.errors import GitcpError, NotARepositoryError, UnsureFolderError, UsageError
-from gitcp.git.discover import discover
 from gitcp.project import installers
+from gitcp.project.config import repository_around
 from gitcp.project.installers import THINGS, Done
 from gitcp.project.workspace import open_workspace
 
@@ -36,7 +36,7 @@ _what = click.argument(
 def _place(out: Output) -> tuple[ClientPlaces, str | None]:
     """Returns where clients are looked for, and what to say where hooks do nothing."""
     try:
-        return resume.place(discover(out.directory).top), None
+        return resume.place(repository_around(out.directory).top), None
     except UnsureFolderError as exc:
         note = f"hooks do nothing here until you say which folder it is: {exc.hint}"
     except NotARepositoryError:

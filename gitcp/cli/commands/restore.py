@@ -1,13 +1,11 @@
 """`gitcp restore`: brings back the files and the conversation of a checkpoint."""
 
-import os
-from pathlib import Path
-
 import click
 
 from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.checkpoints import export_files, finish_restore, restore_plan
+from gitcp.checkpoints.open_restore import under_way
 from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.ui import at_terminal, can_pick, run_picker
@@ -39,8 +37,6 @@ from gitcp.cli.restoring import (
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import Bounds
-from gitcp.worktree import journal
-from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan
 
 
@@ -228,7 +224,7 @@ def _end_interrupted(
             "--continue and --abort take no other arguments",
             hint="drop the other arguments",
         )
-    entry = journal.read(workspace.directory)
+    entry = under_way(workspace)
     if go_on:
         with stoppable():
             done = finish_restore.resume(workspace)
@@ -305,15 +301,7 @@ def _write_to(
     *,
     trust: bool,
 ) -> None:
-    where = Path(os.path.join(out.directory, directory))
-    try:
-        where.mkdir(parents=True, exist_ok=True)
-        root = Root(where)
-    except OSError as exc:
-        raise UsageError(
-            f"{directory} cannot be used: {exc.strerror}", hint="name a new directory"
-        ) from exc
-    with root:
+    with export_files.made(out.directory, directory) as root:
         steps = export_files.write_to(target, root, paths, bounds=bounds, trust=trust)
     if out.json:
         left = [*steps.left, *not_captured(target)]

@@ -24,7 +24,6 @@ from gitcp.cli.render import headline, title_of
 from gitcp.cli.restoring import carry_out, with_trust
 from gitcp.errors import UsageError
 from gitcp.project.workspace import MAIN, Current, Workspace
-from gitcp.store.store import require_tip
 
 
 def _branch_document(branch: ListedBranch) -> dict[str, Any]:
@@ -166,7 +165,7 @@ def switch_command(
         place = Current(place.session, MAIN)
     workspace.refuse_if_interrupted()
     if bring:
-        target = require_tip(workspace.store, place.session, place.branch)
+        target = workspace.store.require_tip(place.session, place.branch)
         request = request_restore(
             target,
             onto=place,

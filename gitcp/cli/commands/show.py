@@ -145,7 +145,7 @@ def show_command(
     if not shown.paths and checkpoint.manifest.conversation is not None:
         _show_conversation(out, workspace, shown, checkpoint.manifest.conversation)
     _show_files(out, shown, patch=patch, stat=stat)
-    new = shown.decisions(workspace.store)
+    new = shown.decisions(workspace)
     if new:
         out.print("\nDecisions")
         for entry in new:
@@ -219,7 +219,7 @@ def _document(
     alone = shown
     if shown.behind is None:
         # Of the checkpoint itself, on its branch: the turn has its own.
-        own = Part(parent_of(workspace.store, checkpoint), (checkpoint,))
+        own = Part(parent_of(workspace, checkpoint), (checkpoint,))
         alone = shown._replace(parts=(own,))
     changes = alone.changes()
     compared = shown.compared() if patch or stat else ()
@@ -232,7 +232,7 @@ def _document(
             "changes": documents.changes_and_renames(
                 changes, diff.renames(changes, checkpoint)
             ),
-            "decisions": documents.decisions(alone.decisions(workspace.store)),
+            "decisions": documents.decisions(alone.decisions(workspace)),
             "skipped": documents.skipped(checkpoint.skipped()),
             "behind": _behind_document(shown.behind),
             "withheld": documents.withheld(_told(workspace, checkpoint)),

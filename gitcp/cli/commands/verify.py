@@ -13,8 +13,8 @@ from gitcp.maintenance.problems import Problem
 from gitcp.maintenance.repair import repair
 from gitcp.maintenance.verify import Report, verify
 from gitcp.names import check_typed
+from gitcp.project.recovery import logs_set_aside
 from gitcp.project.workspace import Workspace
-from gitcp.wal import log_file
 
 # How long to look for what an older gitcp may have done, in seconds.
 _DOUBTS = 20.0
@@ -57,7 +57,7 @@ def verify_command(
         report = repair(workspace, only, progress=progress)
     else:
         report = verify(workspace.store, only, progress=progress)
-    aside = [] if only else log_file.set_aside(workspace.repository)
+    aside = [] if only else logs_set_aside(workspace.repository)
     doubtful = Doubts((), complete=True) if only else doubts(workspace, _DOUBTS)
     if out.json:
         problems = (*report.problems, *doubtful.problems)

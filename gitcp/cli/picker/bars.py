@@ -1,4 +1,4 @@
-"""The lines above and below the picker: where one is, and which keys there are."""
+"""The lines above and below the picker: the place in the timeline, and the keys."""
 
 from collections.abc import Sequence
 

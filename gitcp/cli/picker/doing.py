@@ -1,4 +1,4 @@
-"""What the picker can be told to do: restore, undo, fork, label, copy; each is asked first."""
+"""The picker's actions: restore, undo, fork, label, copy; each asks first."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

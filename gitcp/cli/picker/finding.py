@@ -98,7 +98,7 @@ def _texts(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[str]:
     shown = whole_of(workspace, checkpoint)
     for change in shown.changes():
         yield show_path(change.path)
-    for entry in shown.decisions(workspace.store):
+    for entry in shown.decisions(workspace):
         yield entry.text
         yield entry.why or ""
     if checkpoint.manifest.conversation is None:

@@ -1,4 +1,4 @@
-"""Reads the repository in a thread, one step after another, what is looked at first."""
+"""Reads the repository in a thread, step by step; what the user looks at comes first."""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -194,7 +194,7 @@ def _reasons(
 ) -> Iterator[Page]:
     """Yields the decision log, the newest first, those of this turn above the others."""
     out = ink()
-    new = whole_of(workspace, checkpoint).decisions(workspace.store)
+    new = whole_of(workspace, checkpoint).decisions(workspace)
     older = checkpoint.decisions()
     older = older[: len(older) - len(new)] if older[-len(new) :] == new else older
     lines: list[Line] = []

@@ -1,4 +1,4 @@
-"""Does in the terminal what was chosen in the picker, by the functions of the commands."""
+"""Carries out the action chosen in the picker, in the terminal, with the commands' functions."""
 
 from gitcp.checkpoints import fork
 from gitcp.checkpoints.selectors import select

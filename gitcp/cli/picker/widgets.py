@@ -10,7 +10,6 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp, Resize
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gitcp.cli.layout import cells
 from gitcp.cli.picker.lines import STYLES, Line, Page, Part, columns
 
 # Under the cursor, in the pane that has the keys and in the list where that is the other.
@@ -206,8 +205,3 @@ class Bar(Widget):
         """Draws the line."""
         del y
         return strip_of(self.content, self.size.width)
-
-
-def width_of(parts: Sequence[Part]) -> int:
-    """Returns how many columns parts take."""
-    return sum(cells(part.text) for part in parts)

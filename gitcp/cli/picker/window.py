@@ -1,4 +1,4 @@
-"""The window of the picker as its parts see it: what is on the screen, who reads, what is told."""
+"""The picker's window as its parts see it: the screen, the reader thread, messages."""
 
 from abc import abstractmethod
 

@@ -11,7 +11,6 @@ import pytest
 
 from gitcp.agents import markdown_page
 from gitcp.project.workspace import open_workspace
-from gitcp.store.store import require_tip
 from tests.support.gitrepo import git, tree_bytes, write_files
 from tests.support.inprocess import fails, invoke, ok
 
@@ -119,7 +118,7 @@ def test_pages_become_checkpoints_at_their_times(repo, old):
 
 def test_every_file_is_kept_byte_for_byte(repo, old):
     ok(repo, "import", str(repo))  # the directory that has it will do
-    tip = require_tip(open_workspace(repo).store, "old-session", "main")
+    tip = open_workspace(repo).store.require_tip("old-session", "main")
     for path in old.rglob("*"):
         if path.is_file():
             name = path.relative_to(old).as_posix()
@@ -162,7 +161,7 @@ def test_what_is_not_understood_is_kept_and_told(repo, old):
     assert "bad.md: kept, but not understood: line 2" in said
     assert "latin.md: kept, but not understood" in said
     assert "link.md: not a regular file" in said
-    tip = require_tip(open_workspace(repo).store, "old-session", "main")
+    tip = open_workspace(repo).store.require_tip("old-session", "main")
     assert tip.conversation("bad.md") == bad
     assert tip.conversation("latin.md") == latin
     assert len(entries(repo)) == 14

@@ -145,11 +145,10 @@ def test_an_ambiguous_prefix_lists_the_candidates(repo):
     assert chosen(repo, head[:5]) == ("main", "main", 1)
     from gitcp.checkpoints import selectors as select
     from gitcp.project.workspace import open_workspace
-    from gitcp.store.store import require_tip
 
     workspace = open_workspace(repo)
     save(repo)
-    two = [require_tip(workspace.store, "main", "main")]
+    two = [workspace.store.require_tip("main", "main")]
     two += [found for found in workspace.store.line(two[0]) if found.seq == 1]
     with pytest.raises(AmbiguousError, match=saved["id"]):
         select._only(two, "abcd")
