@@ -1,15 +1,20 @@
-"""The command line in this process, with a terminal as its stderr."""
+"""The command line at a terminal: in this process, or in one of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import os
+import pty
 import re
+import subprocess
 import sys
+import termios
 from pathlib import Path
 from unittest import mock
 
 from gitcp.cli import main
+from tests.support.gitrepo import gitcp_argv, gitcp_environment
 
 
 class Terminal(io.TextIOWrapper):
@@ -36,6 +41,35 @@ def at_terminal(repo: Path, *args: str) -> tuple[int, str, str]:
         assert isinstance(raw, io.BytesIO)
         texts.append(raw.getvalue().decode())
     return status, texts[0], texts[1]
+
+
+def on_screen(repo: Path, *args: str, answers: bytes = b"") -> tuple[int, str]:
+    """Runs a command in a process and at a terminal of its own, and types the answers.
+
+    Returns its status and all that comes to its screen, as the command writes it.
+    """
+    ours, theirs = pty.openpty()
+    mode = termios.tcgetattr(theirs)
+    mode[1] &= ~termios.OPOST
+    mode[3] &= ~termios.ECHO
+    termios.tcsetattr(theirs, termios.TCSANOW, mode)
+    process = subprocess.Popen(
+        gitcp_argv(*args),
+        cwd=repo,
+        env=gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    os.write(ours, answers)
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    os.close(ours)
+    return process.wait(120), shown.decode("utf-8", "replace")
 
 
 def screen(text: str) -> str:

@@ -20,7 +20,6 @@ from tests.support.inprocess import fails, invoke, ok
 
 pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
 
-HOOK = Path(__file__).resolve().parents[3] / "hooks" / "update"
 REF = "refs/gitcp/s/vat/main"
 LEDGER = "refs/gitcp/fx/vat"
 FORMS = "refs/gitcp/efx/origin/vat"
@@ -35,16 +34,6 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Key]:
     if shutil.which("ssh-keygen") is not None:
         made["rsa"] = Key(place, "rsa", "rsa")
     return made
-
-
-@pytest.fixture
-def team(hub, ann, bob, keys) -> tuple[Path, Path, Path]:
-    """Ann and Bob encrypt to each other; the server has the hook."""
-    shutil.copy(HOOK, hub / "hooks" / "update")
-    for repo, name in ((ann, "ann"), (bob, "bob")):
-        encrypt_to(repo, keys["ann"], keys["bob"])
-        reads_with(repo, keys[name])
-    return ann, hub, bob
 
 
 def vat(repo: Path) -> gitcp.Session:

@@ -24,7 +24,6 @@ from tests.support.inprocess import fails, invoke, ok
 
 pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
 
-HOOK = Path(__file__).resolve().parents[3] / "hooks" / "update"
 REF = "refs/gitcp/s/vat/main"
 HEAD = ".gitcp/encrypted/head"
 MARKER = "wombat-7731"
@@ -41,16 +40,6 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Key]:
     made["rsa"] = Key(place, "rsa", "rsa")
     made["phrase"] = Key(place, "phrase", "ed25519", "secret")
     return made
-
-
-@pytest.fixture
-def team(hub, ann, bob, keys) -> tuple[Path, Path, Path]:
-    """Ann and Bob encrypt to each other; the server has the hook."""
-    shutil.copy(HOOK, hub / "hooks" / "update")
-    for repo, name in ((ann, "ann"), (bob, "bob")):
-        encrypt_to(repo, keys["ann"], keys["bob"])
-        reads_with(repo, keys[name])
-    return ann, hub, bob
 
 
 def work(repo: Path, turns: int = 1, *, session: str = "vat", say: str = TALK) -> bytes:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -22,12 +19,11 @@ from tests.support.gitrepo import (
     Symlink,
     git,
     git_line,
-    gitcp_argv,
-    gitcp_environment,
     tree_bytes,
     write_files,
 )
 from tests.support.inprocess import fails, invoke, ok, partly
+from tests.support.terminal import on_screen
 
 # --- nothing steers a terminal -------------------------------------------------------
 
@@ -65,34 +61,6 @@ NOT_HERE = {
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
-
-
-def at_terminal(repo: Path, *args: str) -> str:
-    """Runs a command at a terminal of its own; returns all that comes to its screen."""
-    ours, theirs = pty.openpty()
-    import termios
-
-    mode = termios.tcgetattr(theirs)
-    mode[1] &= ~termios.OPOST
-    mode[3] &= ~termios.ECHO
-    termios.tcsetattr(theirs, termios.TCSANOW, mode)
-    process = subprocess.Popen(
-        gitcp_argv(*args),
-        cwd=repo,
-        env=gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    said = b""
-    with contextlib.suppress(OSError):
-        while chunk := os.read(ours, 65536):
-            said += chunk
-    process.wait(120)
-    os.close(ours)
-    return said.decode("utf-8", "replace")
 
 
 @pytest.fixture
@@ -139,7 +107,7 @@ def test_no_command_passes_on_what_steers_a_terminal(bob, poisoned, hub):
                 word.format(**poisoned)
                 for word in [command, *ARGUMENTS.get(command, []), *extra]
             ]
-            said = at_terminal(bob, *args)
+            said = on_screen(bob, *args)[1]
             found = STEERING.search(said)
             assert found is None, (command, extra, said[max(0, found.start() - 80) :])
             seen += "canary" in said or "title" in said
@@ -152,7 +120,7 @@ def test_what_a_remote_says_does_not_steer_either(ann, hub):
     hook.write_text(f"#!/bin/sh\ncat <<'X' >&2\n{EVIL}\nX\nexit 1\n")
     hook.chmod(0o755)
     save(ann, a_py=b"2")
-    said = at_terminal(ann, "push")
+    said = on_screen(ann, "push")[1]
     # gitcp itself goes back to the start of the line, for progress.
     assert STEERING.search(said.replace("\r", "").replace("\x1b[K", "")) is None, said
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import pty
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,11 +16,10 @@ from tests.support.gitrepo import (
     Symlink,
     commit_all,
     git,
-    gitcp_argv,
-    gitcp_environment,
     write_files,
 )
 from tests.support.inprocess import invoke, ok, partly
+from tests.support.terminal import on_screen
 
 
 def push(repo: Path, files: Mapping[str, Entry]) -> None:
@@ -161,28 +157,6 @@ def test_dot_paths_and_new_programs_stay_out_without_a_question(ann, bob):
     assert not (bob / ".gone").exists()
 
 
-def answered(repo: Path, answers: bytes, *args: str) -> tuple[int, str]:
-    """Runs a command at a terminal and types the answers."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        gitcp_argv(*args),
-        cwd=repo,
-        env=gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
-    os.close(theirs)
-    os.write(ours, answers)
-    shown = b""
-    with contextlib.suppress(OSError):
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    os.close(ours)
-    return process.wait(120), shown.decode("utf-8", "replace")
-
-
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_at_a_terminal_one_question_shows_what_they_hold(ann, bob, answer):
     write_files(bob, {".toolrc": b"first\nsecond\n"})
@@ -196,7 +170,9 @@ def test_at_a_terminal_one_question_shows_what_they_hold(ann, bob, answer):
         },
     )
     ok(bob, "pull")
-    status, shown = answered(bob, f"y\n{answer}\n".encode(), "restore", "s:last")
+    status, shown = on_screen(
+        bob, "restore", "s:last", answers=f"y\n{answer}\n".encode()
+    )
     assert shown.count("Bring these 2 paths, too?") == 1
     assert "+se\\x1b[31mcond!" in shown
     assert "-second" in shown
