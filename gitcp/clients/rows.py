@@ -125,8 +125,8 @@ DROID = Row(
     project_variable="FACTORY_PROJECT_DIR",
     notes=(
         (
-            "a restore brings back the files, and the conversation to read; Droid itself was"
-            " not tried, its hooks are as its documentation has them"
+            "a restore brings back the files, and the conversation to read; Droid cannot"
+            " continue it"
         ),
     ),
 )

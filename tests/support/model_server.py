@@ -204,7 +204,9 @@ class _Handler(Handler[ModelServer]):
         }
         reason = "tool_calls" if calls else "stop"
         if not body.get("stream"):
-            message = {"role": "assistant", "content": text or None}
+            message: dict[str, Any] = {"role": "assistant", "content": text or None}
+            if calls:
+                message["tool_calls"] = calls
             choice = {"index": 0, "message": message, "finish_reason": reason}
             document = {"object": "chat.completion", "choices": [choice]}
             self.reply(200, {**base, **document, "usage": usage})
