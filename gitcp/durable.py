@@ -306,8 +306,8 @@ def unlock(fd: int, *, process: int | None = None) -> None:
 @contextmanager
 def locked(
     path: Path, *, what: str, timeout: float, asking: Path | None = None
-) -> Iterator[None]:
-    """Holds a lock; waits up to `timeout` seconds for it.
+) -> Iterator[int]:
+    """Holds a lock; waits up to `timeout` seconds for it. Yields its descriptor.
 
     While it waits it holds the lock `asking`, if that is free: the process that has the other
     lock may look for it (`is_locked`), and make way.
@@ -337,7 +337,7 @@ def locked(
         )
     process = os.getpid()
     try:
-        yield
+        yield fd
     finally:
         unlock(fd, process=process)
 

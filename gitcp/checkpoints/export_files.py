@@ -17,7 +17,7 @@ from gitcp.errors import (
 from gitcp.format.checkpoint import show_path
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.trust.withheld import Bounds, withheld_from
-from gitcp.worktree import apply, plan
+from gitcp.worktree import apply, bulk, plan
 from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, Side
 
@@ -112,7 +112,7 @@ def plan_whole(
             f"checkpoint {target.id} must not be restored: {exc}",
             hint="nothing was written",
         ) from exc
-    if check or not apply.is_bulk(steps):
+    if check or not bulk.is_many(steps.steps):
         check_objects(target, steps)
     else:
         bring_objects(target, steps)

@@ -40,6 +40,7 @@ from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import WRITE, FilePlan, Left
 from gitcp.worktree.read import Written
 from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.staging import Staging
 
 _WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
 
@@ -51,6 +52,18 @@ class Restored(NamedTuple):
     saved: Checkpoint | None
     plan: FilePlan
     left: tuple[Left, ...]
+
+
+class Ready(NamedTuple):
+    """What a restore has at hand before its first change.
+
+    That is the plan that its journal holds, contents that were read, and what was written
+    already.
+    """
+
+    plan: FilePlan
+    kept: KeptContents | None = None
+    staging: Staging | None = None
 
 
 @contextmanager
@@ -74,12 +87,11 @@ def finish(
     saved: Checkpoint | None = None,
     *,
     again: bool = False,
-    kept: KeptContents | None = None,
+    ready: Ready | None = None,
 ) -> Restored:
     """Applies, verifies, appends, and removes the journal; repeatable (I6).
 
-    `again` says that an earlier run may have left temporary files. `kept` keeps contents
-    that were read already.
+    `again` says that an earlier run may have left temporary files.
 
     Raises:
         PartialError: done, but files changed meanwhile and were left.
@@ -96,11 +108,9 @@ def finish(
     written: Written = {}
     with transaction(workspace.repository) as txn:
         if request.files:
-            steps = steps_of(restore, txn)
-            token = journal.checkpoint
-            left = _apply(
-                workspace, token, steps, again=again, written=written, kept=kept
-            )
+            ready = ready or Ready(steps_of(restore, txn))
+            steps, token = ready.plan, journal.checkpoint
+            left = _apply(workspace, token, ready, again=again, written=written)
         # Before the checkpoint: what it says of the ledger includes this.
         restore_observer().after_apply(
             workspace, request, restore.branch, journal.checkpoint
@@ -227,15 +237,15 @@ def _lines(left: list[Left]) -> list[str]:
 def _apply(
     workspace: Workspace,
     token: str,
-    steps: FilePlan,
+    ready: Ready,
     *,
     again: bool,
     whole: FilePlan | None = None,
     tolerant: bool = False,
     written: Written | None = None,
-    kept: KeptContents | None = None,
 ) -> list[Left]:
     """Carries steps out, after what an earlier run left of the whole plan."""
+    steps, kept, staging = ready
     objects = workspace.repository.objects
     objects.expect(sum(step.action == WRITE for step in steps.steps))
     stream = objects.content
@@ -250,13 +260,18 @@ def _apply(
             tolerant=tolerant,
             streams=partial(kept.contents, objects) if kept else objects.contents,
             written=written,
+            staging=staging,
         )
+        if staging is not None and written is not None:
+            written.update(staging.written)
+            left += staging.left
         return left + [item for item in more if item.path not in known]
 
 
 def _take_back(workspace: Workspace, journal: Journal, steps: FilePlan) -> list[Left]:
     token, back = journal.checkpoint, steps.reversed()
-    return _apply(workspace, token, back, whole=steps, again=True, tolerant=True)
+    ready = Ready(back)
+    return _apply(workspace, token, ready, whole=steps, again=True, tolerant=True)
 
 
 def _append(

@@ -1,17 +1,31 @@
 """Restores a checkpoint: plan, save the present state, apply, verify, append."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.agreed_plan import refuse_if_outdated
-from gitcp.checkpoints.finish_restore import Restored, finish, naming_both_ways
+from gitcp.checkpoints.finish_restore import (
+    Ready,
+    Restored,
+    finish,
+    naming_both_ways,
+)
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.save import append, remember
 from gitcp.checkpoints.standing import RESTORE, continues_on, stands_on
-from gitcp.errors import NotFoundError, NothingToDoError, WouldOverwriteError
+from gitcp.checkpoints.target_objects import check_objects
+from gitcp.errors import (
+    CorruptError,
+    NotFoundError,
+    NothingToDoError,
+    TransferError,
+    WouldOverwriteError,
+)
 from gitcp.format.checkpoint import show_path
 from gitcp.git.transaction import transaction
 from gitcp.project.workspace import Workspace
@@ -19,11 +33,14 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import Draft, Saved
 from gitcp.store.find_current import find_by_id, find_current
 from gitcp.worktree import journal
+from gitcp.worktree import plan as plans
 from gitcp.worktree.capture import Capture
 from gitcp.worktree.journal import Journal
 from gitcp.worktree.kept_contents import KeptContents
+from gitcp.worktree.missing import paths_of
 from gitcp.worktree.plan import FilePlan
 from gitcp.worktree.snapshot import Snapshot
+from gitcp.worktree.staging import Staging
 
 _SHOWN = 5
 
@@ -80,7 +97,7 @@ def _restore(
     stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
 
-        def save_present(snapshot: Snapshot) -> tuple[Saved, FilePlan]:
+        def save_present(snapshot: Snapshot) -> tuple[Saved, RestorePlan]:
             plan = compute(workspace, txn, snapshot, request, kept)
             _refuse_obstacles(plan)
             if agreed is not None:
@@ -97,9 +114,10 @@ def _restore(
                 branch=stood.branch,
                 steer=False,
             )
-            return saved, plan.steps
+            return saved, plan
 
-        snapshot, (saved, steps) = capture.using(txn, save_present)
+        snapshot, (saved, plan) = capture.using(txn, save_present)
+        steps = plan.steps
         _remember_others(capture, snapshot, steps)
         if request.hunk is not None:
             # What the file is going to be no checkpoint has so far.
@@ -127,9 +145,61 @@ def _restore(
         before_id=before.id,
         named=request.onto is not None,
     ).holding(steps)
+    return _carry_out(workspace, entry, before if saved.created else None, plan, kept)
+
+
+def _carry_out(
+    workspace: Workspace,
+    entry: Journal,
+    saved: Checkpoint | None,
+    plan: RestorePlan,
+    kept: KeptContents,
+) -> Restored:
+    """Does what the journal says, once that is written."""
     journal.write(workspace.directory, entry)
-    with naming_both_ways():
-        return finish(workspace, entry, before if saved.created else None, kept=kept)
+    with ExitStack() as stack:
+        try:
+            ahead = stack.enter_context(_written_ahead(workspace, entry, plan, kept))
+        except (CorruptError, TransferError):
+            # Nothing was changed so far.
+            journal.remove(workspace.directory)
+            raise
+        with naming_both_ways():
+            ready = Ready(plan.steps, kept, ahead)
+            return finish(workspace, entry, saved, ready=ready)
+
+
+@contextmanager
+def _written_ahead(
+    workspace: Workspace, entry: Journal, plan: RestorePlan, kept: KeptContents
+) -> Iterator[Staging | None]:
+    """Has git write the missing directories of a plan, beside their places.
+
+    Where that does not lead to what the checkpoint holds, nothing of it stays, and the
+    contents are read as of any other file.
+
+    Raises:
+        CorruptError, TransferError: the target cannot be read.
+    """
+    if not plan.missing or workspace.lock is None:
+        yield None
+        return
+    with (
+        workspace.root() as root,
+        Staging(
+            workspace.repository,
+            root,
+            plan.missing,
+            token=entry.checkpoint,
+            lock=workspace.lock,
+        ) as staging,
+    ):
+        with naming_both_ways():
+            written = staging.write()
+        if not written:
+            unread = paths_of(plan.missing)
+            check_objects(plan.target, plans.only(plan.steps, unread), kept)
+        yield staging
 
 
 def _remember_others(capture: Capture, snapshot: Snapshot, steps: FilePlan) -> None:

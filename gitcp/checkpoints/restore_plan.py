@@ -33,6 +33,7 @@ from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.kept_contents import KeptContents
+from gitcp.worktree.missing import Missing, missing_directories, paths_of
 from gitcp.worktree.plan import (
     MAKE_DIR,
     REMOVE_DIR,
@@ -55,7 +56,8 @@ class RestorePlan(NamedTuple):
     since; where one of them reached outside, the request has to say `replay`. `operation`
     is what git is in the middle of. `since` has the newest checkpoints of other sessions
     that were made here after the target, five at most: what they saved may be in these
-    files too. Of an undo it has those of all sessions, made after the restore.
+    files too. Of an undo it has those of all sessions, made after the restore. `missing` are
+    directories whose contents were not read: they are to be when they are written.
     """
 
     request: RestoreRequest
@@ -64,6 +66,7 @@ class RestorePlan(NamedTuple):
     behind: RewoundSteps = RewoundSteps()
     operation: str | None = None
     since: tuple[Checkpoint, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
     def __str__(self) -> str:
         """Returns what would be done, a line for each file."""
@@ -228,18 +231,7 @@ def compute(
         return RestorePlan(request, behind=behind)
     present = Side(snapshot.tree, frozenset(snapshot.empty))
     target = side(request.target)
-    for path in request.paths:
-        inside = [
-            tree.lookup(state.tree, path, files_in(txn)) or path in state.empty
-            for state in (present, target)
-        ]
-        if not any(inside):
-            number = request.target.number
-            name = f"#{number}" if number else f"checkpoint {request.target.id}"
-            raise NotFoundError(
-                f"{show_path(path)} is neither here nor in {name}",
-                hint=f"`gitcp log -- {show_path(path)}` lists what changed it",
-            )
+    _check_paths(request, present, target, files_in(txn))
     undone = brought_by(workspace, request.undoes) if request.undoes else {}
     steps = make_steps(
         workspace,
@@ -252,7 +244,9 @@ def compute(
         forced=bool(snapshot.state.forced),
         undone=beside(snapshot).union(undone),
     )
-    check_objects(request.target, steps, kept)
+    planned, chunked = steps, request.target.objects.chunked.__contains__
+    first = missing = missing_directories(steps, chunked) if kept is not None else ()
+    check_objects(request.target, steps, kept, unread=paths_of(first))
     with durable.storage("looking at what is there"), workspace.root() as root:
         if request.hunk is not None:
             steps = only_hunk(root, steps, request.hunk, txn)
@@ -266,7 +260,30 @@ def compute(
     if ahead.already:
         due = [step for step in steps.steps if step.path not in ahead.already]
         steps = steps._replace(steps=tuple(due))
-    return RestorePlan(request, steps, tuple(ahead.obstacles), behind)
+    # What changed the plan may have made others of them.
+    if first and steps is not planned:
+        missing = missing_directories(steps, chunked)
+        unread = paths_of(first) - paths_of(missing)
+        check_objects(request.target, plan.only(steps, unread), kept)
+    return RestorePlan(request, steps, tuple(ahead.obstacles), behind, missing=missing)
+
+
+def _check_paths(
+    request: RestoreRequest, present: Side, target: Side, read: ReadTree
+) -> None:
+    """Raises NotFoundError if a path is in neither state."""
+    for path in request.paths:
+        inside = [
+            tree.lookup(state.tree, path, read) or path in state.empty
+            for state in (present, target)
+        ]
+        if not any(inside):
+            number = request.target.number
+            name = f"#{number}" if number else f"checkpoint {request.target.id}"
+            raise NotFoundError(
+                f"{show_path(path)} is neither here nor in {name}",
+                hint=f"`gitcp log -- {show_path(path)}` lists what changed it",
+            )
 
 
 def _kept_by_another_name(

@@ -1,7 +1,7 @@
 """Reads the objects that a restore would write: damage is found before the first write."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 
 from gitcp import progress
@@ -31,18 +31,23 @@ def bring_objects(target: Checkpoint, steps: FilePlan) -> list[tuple[bytes, byte
 
 
 def check_objects(
-    target: Checkpoint, steps: FilePlan, kept: KeptContents | None = None
+    target: Checkpoint,
+    steps: FilePlan,
+    kept: KeptContents | None = None,
+    *,
+    unread: Container[bytes] = frozenset(),
 ) -> None:
     """Reads what would be written, so that damage is found before the first write.
 
     What a partial clone has left at its remote is fetched first. Of many files `kept` is
-    given the contents, for those who write them.
+    given the contents, for those who write them. The paths `unread` are read later.
 
     Raises:
         CorruptError: something is missing or damaged.
         TransferError: something is missing, and the remote that promised it is silent.
     """
-    objects, wanted = target.objects, bring_objects(target, steps)
+    objects, brought = target.objects, bring_objects(target, steps)
+    wanted = [one for one in brought if one[0] not in unread]
     parts = bulk.parts(wanted) if len(wanted) >= bulk.AT_LEAST else [wanted]
     # Links are not among them, and what is chunked is not one blob.
     writes = {

@@ -91,12 +91,14 @@ def start(
     stdout: int | IO[bytes] = subprocess.PIPE,
     limits: Sequence[str] | None = None,
     new_session: bool = False,
+    inherited: Sequence[int] = (),
 ) -> Process:
     """Starts `git ARGS` and returns the process; stdout and stderr are pipes.
 
     `limits` are commands of a shell that becomes git after them: what they limit is
     limited for every helper that git starts, too. With `new_session` the process has no
-    terminal, and a process group of its own.
+    terminal, and a process group of its own. It and what it starts keep the descriptors
+    `inherited` open.
 
     Raises:
         GitFailedError: there is no git executable, or the directory is gone.
@@ -117,6 +119,7 @@ def start(
                 stdout=stdout,
                 stderr=subprocess.PIPE,
                 start_new_session=new_session,
+                pass_fds=inherited,
             )
             at_fork.started(started)
     except OSError as exc:

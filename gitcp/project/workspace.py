@@ -75,6 +75,8 @@ class Workspace:
         self._following = following
         # When a hook has to be done, by `time.monotonic`.
         self.deadline: float | None = None
+        # The descriptor of this work tree's lock, while it is held.
+        self.lock: int | None = None
 
     def with_lock_timeout(
         self, seconds: float, *, refs: float | None = None
@@ -185,8 +187,12 @@ class Workspace:
             self.directory / "worktree.lock",
             what=f"the work tree {self.repository.top or self.repository.git_dir}",
             timeout=self.settings.lock_timeout,
-        ):
-            yield
+        ) as lock:
+            self.lock = lock
+            try:
+                yield
+            finally:
+                self.lock = None
 
     def is_interrupted(self) -> bool:
         """Whether a restore was interrupted here; one that is under way was not."""

@@ -22,6 +22,7 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.one_step import Held
 from gitcp.worktree.plan import (
     DELETE,
+    FIRST,
     MAKE_DIR,
     REMOVE_DIR,
     WRITE,
@@ -31,6 +32,7 @@ from gitcp.worktree.plan import (
 )
 from gitcp.worktree.read import Written
 from gitcp.worktree.replace import CHANGED, Stream
+from gitcp.worktree.staging import Staging
 
 _ONE_FILE = "this disk takes it and another name of the checkpoint for one"
 _IN_THE_WAY = "not captured and in the way"
@@ -153,29 +155,37 @@ def apply(
     tolerant: bool = False,
     streams: Streams | None = None,
     written: Written | None = None,
+    staging: Staging | None = None,
 ) -> list[Left]:
     """Carries out a plan; returns the paths that were not as the plan expected.
 
     `stream` yields the content of a blob, `streams` of many, by which files are written in
     bulk; `token` names the temporary files, so that what a killed run left is found.
     `tolerant` leaves paths whose content is damaged. `written` is given the files that were
-    written in bulk, with what their stat was then.
+    written in bulk, with what their stat was then. `staging` has directories that wait for
+    their names.
 
     Raises:
         CorruptError: a blob cannot be read.
         StorageError: the disk refused; the plan can be applied again, or reversed.
     """
-    steps: Sequence[FileStep] = plan.steps
-    bulk: list[FileStep] = []
-    if streams is not None and is_bulk(plan):
-        bulk = [step for step in steps if step.action == WRITE]
     with durable.storage("restoring files"), Disks() as disks:
+        steps: Sequence[FileStep] = plan.steps
+        left: list[Left] = []
         if len(steps) >= bulks.AT_LEAST:
             disks.note(root.fd)
-        if bulk:
+        if staging is not None:
+            # They come first in any plan.
+            away = [step for step in steps if step.action in FIRST]
+            left += _one_by_one(root, away, plan, stream, token, tolerant=tolerant)
+            placed = staging.place(disks)
+            steps = [step for step in steps[len(away) :] if step.path not in placed]
+        bulk: list[FileStep] = []
+        if streams is not None and bulks.is_many(steps):
+            bulk = [step for step in steps if step.action == WRITE]
             # They come last in any plan.
             steps = [step for step in steps if step.action != WRITE]
-        left = _one_by_one(root, steps, plan, stream, token, tolerant=tolerant)
+        left += _one_by_one(root, steps, plan, stream, token, tolerant=tolerant)
         if bulk and streams is not None:
             writer = BulkWriter(
                 root,
@@ -194,11 +204,6 @@ def apply(
         _sync(root, plan, disks)
         root.forget()
     return left
-
-
-def is_bulk(plan: FilePlan) -> bool:
-    """Whether a plan writes so many files that they are written in bulk."""
-    return sum(step.action == WRITE for step in plan.steps) >= bulks.AT_LEAST
 
 
 def _one_by_one(

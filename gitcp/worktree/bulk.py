@@ -19,7 +19,7 @@ from gitcp.worktree import one_step, replace
 from gitcp.worktree.disks import Disks
 from gitcp.worktree.files import Root
 from gitcp.worktree.one_step import Held
-from gitcp.worktree.plan import FileStep, Left
+from gitcp.worktree.plan import WRITE, FileStep, Left
 from gitcp.worktree.read import Written, tree_mode
 from gitcp.worktree.replace import CHANGED, PreviousContent
 
@@ -33,7 +33,7 @@ _MOST = 4
 # So many files are replaced before they get their names: what they replace needs room, too.
 AT_ONCE = 10_000
 # For the same reason a larger file is replaced alone.
-_ALONE = 8 * 1024 * 1024
+ALONE = 8 * 1024 * 1024
 _NOTHING = PreviousContent(None)
 
 Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
@@ -41,7 +41,7 @@ Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
 
 def parts(items: Sequence[T]) -> list[Sequence[T]]:
     """Returns the parts of some items that workers take, each of them one run."""
-    count = max(1, min(WORKERS or _processors(), len(items)))
+    count = max(1, min(workers(), len(items)))
     borders = [len(items) * number // count for number in range(count + 1)]
     return [items[one:two] for one, two in pairwise(borders)]
 
@@ -74,6 +74,11 @@ def at_once(tasks: Sequence[Callable[[], None]], stopped: threading.Event) -> No
                 thread.join()
     if errors:
         raise errors[0]
+
+
+def is_many(steps: Iterable[FileStep]) -> bool:
+    """Whether steps write so many files that they are written in bulk."""
+    return sum(step.action == WRITE for step in steps) >= AT_LEAST
 
 
 class BulkWriter:
@@ -233,7 +238,7 @@ class _Worker:
         held = one_step.compare(seen, step)
         if held is not Held.BEFORE or step.after is None:
             return CHANGED if held is Held.OTHER else None
-        if seen.stat is not None and seen.stat.st_size > _ALONE:
+        if seen.stat is not None and seen.stat.st_size > ALONE:
             self.alone.append(step)
             return None
         fd = self._enter(above)
@@ -261,7 +266,7 @@ class _Worker:
         problem = one_step.give_name(fd, temporary, step, seen, token)
         if problem is None and step.after is not None:
             now = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            same = tree_mode(now) == step.after.mode and now.st_size <= _ALONE
+            same = tree_mode(now) == step.after.mode and now.st_size <= ALONE
             # What is larger may be captured in another form.
             if same and replace.is_as_written(now, status):
                 self._writer.written[step.path] = step.after, now
@@ -279,7 +284,10 @@ def _batches(steps: Sequence[FileStep]) -> Iterator[int]:
     yield len(steps)
 
 
-def _processors() -> int:
+def workers() -> int:
+    """Returns how many workers there are to be."""
+    if WORKERS is not None:
+        return WORKERS
     try:
         here = len(os.sched_getaffinity(0))
     except AttributeError:

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -10,18 +10,44 @@ from gitcp import durable
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, LINK, Entry
 from gitcp.worktree import files, renames, replace
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Left
+from gitcp.worktree.plan import FilePlan, FileStep, Left
 from gitcp.worktree.replace import Stream
 from gitcp.worktree.scan import TEMPORARY
 
 _SECTOR = 512
 
 
-class _Sides(NamedTuple):
+class Sides(NamedTuple):
     """What a path held before, and what it is to hold; two where its kind changes."""
 
     before: list[Entry]
     after: list[Entry]
+
+
+# By directory and name.
+Known = dict[bytes, dict[bytes, Sides]]
+
+
+class Staged(NamedTuple):
+    """A directory that was written under a temporary name: its place, and where it is.
+
+    What has not changed since `until`, in nanoseconds, this process had git write.
+    """
+
+    place: bytes
+    now: bytes
+    until: int = 0
+
+
+def sides_of(steps: Iterable[FileStep]) -> Known:
+    """Returns what the paths of some steps hold before and after them."""
+    places: Known = defaultdict(dict)
+    for step in steps:
+        above, _, name = step.path.rpartition(b"/")
+        sides = places[above].setdefault(name, Sides([], []))
+        sides.before.extend([step.before] if step.before is not None else ())
+        sides.after.extend([step.after] if step.after is not None else ())
+    return places
 
 
 def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]:
@@ -36,29 +62,109 @@ def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]
         StorageError: the disk refused.
     """
     mark = TEMPORARY + token.encode() + b"-"
-    places: dict[bytes, dict[bytes, _Sides]] = defaultdict(dict)
-    for step in plan.steps:
-        above, _, name = step.path.rpartition(b"/")
-        sides = places[above].setdefault(name, _Sides([], []))
-        sides.before.extend([step.before] if step.before is not None else ())
-        sides.after.extend([step.after] if step.after is not None else ())
+    places = sides_of(plan.steps)
     left: list[Left] = []
     with durable.storage("clearing away temporary files"):
-        for above, known in places.items():
+        for above, known in list(places.items()):
             with suppress(FileNotFoundError, NotADirectoryError):
                 fd = root.directory(above)
                 names = [os.fsencode(name) for name in os.listdir(fd)]
                 leftover = [name for name in names if name.startswith(mark)]
+                staged = _directories(fd, above, leftover, known, token)
+                leftover = [name for name in leftover if name not in staged]
                 left += _settle_directory(fd, above, leftover, known, stream, token)
+                for one in staged.values():
+                    kept = clear(root, one, places, stream, token)
+                    left += [Left(one.place, kept)] if kept is not None else ()
         root.forget()
     return left
+
+
+def _directories(
+    directory: int,
+    above: bytes,
+    leftover: Iterable[bytes],
+    known: Iterable[bytes],
+    token: str,
+) -> dict[bytes, Staged]:
+    """Returns the directories among temporary names, by name."""
+    prefix = above + b"/" if above else b""
+    owners = {replace.temporary_name(token, name): name for name in known}
+    found = {}
+    for name in leftover:
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        if name in owners and files.is_directory(status):
+            found[name] = Staged(prefix + owners[name], prefix + name)
+    return found
+
+
+def clear(
+    root: Root, staged: Staged, known: Known, stream: Stream, token: str
+) -> str | None:
+    """Removes a directory that did not get its name, with all that a checkpoint holds.
+
+    Where anything else is in it, all of it stays, beside its place; returns how to report
+    that. One that is gone is gone.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    try:
+        inside = list(_inside(root, staged.now))
+    except (FileNotFoundError, NotADirectoryError):
+        root.forget()
+        return None
+    skip = len(staged.now)
+    for directory, names in inside:
+        places = known.get(staged.place + directory[skip:], {})
+        for name in names:
+            sides = places.get(name)
+            fd = root.directory(directory)
+            if sides is None or not _may_go(fd, name, sides, stream, staged.until):
+                root.forget()
+                above, temporary = root.parent(staged.now)
+                place = staged.place.rpartition(b"/")[2]
+                return replace.beside(above, temporary, place, token)
+    for directory, names in reversed(inside):
+        for name in names:
+            os.unlink(name, dir_fd=root.directory(directory))
+        root.forget()
+        above, name = root.parent(directory)
+        os.rmdir(name, dir_fd=above)
+    return None
+
+
+def _inside(root: Root, directory: bytes) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Yields a directory and all below it, each with the names that are no directories."""
+    with os.scandir(root.directory(directory)) as listed:
+        entries = [
+            (os.fsencode(entry.name), entry.is_dir(follow_symlinks=False))
+            for entry in listed
+        ]
+    yield directory, [name for name, below in entries if not below]
+    for name, below in entries:
+        if below:
+            yield from _inside(root, directory + b"/" + name)
+
+
+def _may_go(
+    directory: int, name: bytes, sides: Sides, stream: Stream, until: int
+) -> bool:
+    """Whether a checkpoint holds what a file has, or the beginning, or git has just written it."""
+    if os.stat(name, dir_fd=directory, follow_symlinks=False).st_ctime_ns <= until:
+        return True
+    held = sides.before + sides.after
+    there = replace.look_at(directory, name, replace.form_for(*held)).entry
+    if there is not None and _content(there) in map(_content, held):
+        return True
+    return any(_begins(directory, name, entry, stream) for entry in held)
 
 
 def _settle_directory(
     directory: int,
     above: bytes,
     leftover: list[bytes],
-    known: dict[bytes, _Sides],
+    known: dict[bytes, Sides],
     stream: Stream,
     token: str,
 ) -> Iterator[Left]:
@@ -80,7 +186,7 @@ def _settle(
     directory: int,
     temporary: bytes,
     name: bytes,
-    sides: _Sides,
+    sides: Sides,
     stream: Stream,
     token: str,
 ) -> str | None:

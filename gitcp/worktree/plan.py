@@ -3,7 +3,7 @@
 Nothing here touches the disk; `apply` carries a plan out, forwards or backwards.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from gitcp.format import tree as trees
@@ -48,6 +48,11 @@ class FilePlan(NamedTuple):
         """Returns the plan that goes back."""
         back = [_step(step.path, step.after, step.before) for step in self.steps]
         return FilePlan(tuple(in_order(back)), self.left)
+
+
+def only(plan: FilePlan, paths: Container[bytes]) -> FilePlan:
+    """Returns the part of a plan that is about some paths."""
+    return FilePlan(tuple(step for step in plan.steps if step.path in paths), ())
 
 
 Selects = Callable[[bytes], bool]
@@ -239,6 +244,8 @@ def _above(path: bytes) -> Iterable[bytes]:
         at = path.rfind(b"/", 0, at)
 
 
+# What comes first in any plan.
+FIRST = frozenset({DELETE, REMOVE_DIR, CHMOD})
 _ORDER = {DELETE: 0, REMOVE_DIR: 1, CHMOD: 2, MAKE_DIR: 3, LINK_TO: 4, WRITE: 4}
 
 

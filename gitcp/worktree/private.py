@@ -4,6 +4,7 @@ With it `git diff-files` checks stat data in parallel and `git check-ignore` kno
 user's rules, while the user's index, configuration and attributes stay out of it.
 """
 
+import os
 import sys
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ from gitcp import durable
 from gitcp.format import index as indexes
 from gitcp.format.oid import SHA1
 from gitcp.format.tree import FILE
-from gitcp.git.process import Process, failure
+from gitcp.git.process import Process, failure, start
 from gitcp.git.repository import Repository
 from gitcp.worktree import comparison
 from gitcp.worktree.names import composed
@@ -26,6 +27,13 @@ _OTHER_FORM = b"""[core]
 """
 _DIRECTORIES = ("objects", "refs", "info")
 _FIELDS = 4
+# Settings of the system's, the user's and a container's do not count.
+_ALONE = {
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_COUNT": "0",
+    "GIT_ATTR_NOSYSTEM": "1",
+}
 # For an index of which only the paths count.
 _ANY_BYTE = b"\1"
 
@@ -112,6 +120,33 @@ class PrivateGit:
         early = comparison.take(self.directory, self._top)
         return early or self._repository.start(
             *comparison.WORDS, environment=self._environment()
+        )
+
+    def start_writing(
+        self, index: bytes, where: bytes, lock: int, workers: int
+    ) -> Process:
+        """Starts to write the files of an index below a directory; nothing there is replaced.
+
+        No rule, filter, hook or setting of the project's or the user's has a part in it. As
+        long as git or one of its workers runs, the lock of which `lock` is the descriptor is
+        held, even after a kill of this process. They are a process group.
+        """
+        file = self.directory / "missing"
+        durable.replace(file, index, sync=False)
+        environment = {
+            **self._environment(Path(os.fsdecode(where))),
+            **_ALONE,
+            "GIT_INDEX_FILE": str(file),
+            "GIT_OBJECT_DIRECTORY": str(self._repository.common_dir / "objects"),
+        }
+        settings = (f"checkout.workers={workers}", "checkout.thresholdForParallelism=1")
+        words = [word for setting in settings for word in ("-c", setting)]
+        return start(
+            [*words, "checkout-index", "--all", "--quiet"],
+            cwd=os.fsdecode(where),
+            env=environment,
+            new_session=True,
+            inherited=(lock,),
         )
 
     def list_matching(self, globs: Sequence[str]) -> list[bytes]:

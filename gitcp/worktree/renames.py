@@ -69,6 +69,16 @@ def exchange(directory: int, one: bytes, two: bytes) -> bool:
     return _attempt(directory, one, two, _system()[2])
 
 
+def move_directory(directory: int, old: bytes, new: bytes) -> bool:
+    """Renames a directory to a name that is free; False where only that cannot be had here.
+
+    Raises:
+        FileExistsError: something has the new name.
+        OSError: the disk refused.
+    """
+    return _attempt(directory, old, new, _system()[1])
+
+
 def move(directory: int, old: bytes, new: bytes) -> None:
     """Renames within a directory and never replaces what has the new name.
 

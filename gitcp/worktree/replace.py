@@ -298,10 +298,10 @@ def is_as_written(now: os.stat_result, written: os.stat_result) -> bool:
         return False
     if now.st_size != written.st_size or now.st_mtime_ns != written.st_mtime_ns:
         return False
-    return now.st_ctime_ns - written.st_mtime_ns > _step(now)
+    return now.st_ctime_ns - written.st_mtime_ns > step_of(now)
 
 
-def _step(status: os.stat_result) -> int:
+def step_of(status: os.stat_result) -> int:
     """Returns by how much a stamp has to be later for a change in between to show."""
     fine = status.st_ctime_ns % _MILLISECOND_NS
     return _FINE_NS if fine else _COARSE_NS
@@ -321,7 +321,7 @@ def _unchanged(directory: int, aside: bytes, seen: PreviousContent) -> bool:
     if _alike(now, seen.stat):
         passed = time.monotonic_ns() - seen.at
         quiet = now.st_ctime_ns - passed - seen.stat.st_ctime_ns
-        if quiet > _step(now):
+        if quiet > step_of(now):
             return True
     again = look_at(directory, aside, form)
     if again.entry != seen.entry or again.stat is None:

@@ -154,6 +154,12 @@ sys.exit(status)
 """
 
 
+def _missing(base: Path) -> None:
+    """A directory is gone with all that is in it."""
+    shutil.rmtree(base / "repo" / "some")
+    _unsaved(base)
+
+
 def in_bulk(workers: int, due: int = 0) -> Program:
     """Starts gitcp so that it restores in bulk."""
     head = [sys.executable, "-P", "-c", _IN_BULK, str(workers), str(due)]
@@ -176,6 +182,7 @@ VERBS = {
     "unchunk": Verb(("restore", "3", "--yes"), _chunked),
     "restore": Verb(RESTORE, _unsaved),
     "restore-in-bulk": bulk(2),
+    "restore-missing": Verb(RESTORE, _missing, program=in_bulk(2)),
     "undo": Verb(("undo", "--yes"), _undo),
     "fork": Verb(("fork", "--yes", "1", "other"), _unsaved),
     "continue": Verb(("restore", "--continue"), _half_way),

@@ -269,7 +269,7 @@ def test_a_disk_that_is_full_leaves_the_old_names(wrecked, monkeypatch):
 def test_a_large_file_is_replaced_alone(wrecked, monkeypatch):
     """Of such files the disk need not hold two versions at once for long."""
     repo, plan, whole = wrecked
-    monkeypatch.setattr(bulk, "_ALONE", 3)
+    monkeypatch.setattr(bulk, "ALONE", 3)
     written: Written = {}
     assert restored(repo, plan, written) == []
     assert tree_bytes(repo) == whole
