@@ -4,7 +4,6 @@ To load its rules takes a quarter of a second, and to compile them, once on a ma
 seconds. It does either without Python's lock, so another thread can load them meanwhile.
 """
 
-import functools
 import os
 import threading
 import time
@@ -116,9 +115,18 @@ def _count_threads() -> int:
         return 0
 
 
-@functools.cache
+# What `library` returned first.
+_first: list[Library | None] = []
+
+
 def library(rules_dir: Path | None = None) -> Library | None:
-    """Returns the library, the same one each time; None where the extra is not installed."""
-    with suppress(ImportError):
-        return Library(rules_dir)
-    return None
+    """Returns the library, the same one each time; None where the extra is not installed.
+
+    Its rules are the same for all repositories: the first one's `rules_dir` counts.
+    """
+    if not _first:
+        found = None
+        with suppress(ImportError):
+            found = Library(rules_dir)
+        _first.append(found)
+    return _first[0]
