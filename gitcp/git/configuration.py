@@ -31,11 +31,15 @@ _Signature = tuple[int, int, int, int, int]
 
 
 class Listed(NamedTuple):
-    """What git listed: values by lower-case name, and the files they came from."""
+    """What git listed: values by lower-case name, and the files they came from.
+
+    `items` are names and values as git prints them, in its order.
+    """
 
     values: Values
     origins: frozenset[str]
     includes: frozenset[tuple[str, str]]
+    items: tuple[tuple[str, str], ...] = ()
 
 
 # Of a repository whose configuration does not matter.
@@ -47,14 +51,17 @@ def parse(raw: bytes) -> Listed:
     values: Values = {}
     origins: set[str] = set()
     includes: set[tuple[str, str]] = set()
+    items: list[tuple[str, str]] = []
     words = raw.decode("utf-8", "surrogateescape").split("\0")
     for origin, item in zip(words[::2], words[1::2], strict=False):
         name, newline, value = item.partition("\n")
         if not name:
             continue
         # git lower-cases all but the middle part; no value means true.
+        value = value if newline else "true"
+        items.append((name, value))
         name = name.lower()
-        values.setdefault(name, []).append(value if newline else "true")
+        values.setdefault(name, []).append(value)
         path = origin.removeprefix(_FILE) if origin.startswith(_FILE) else ""
         if path:
             origins.add(path)
@@ -62,7 +69,7 @@ def parse(raw: bytes) -> Listed:
             name.startswith("includeif.") and name.endswith(".path")
         ):
             includes.add((path, value))
-    return Listed(values, frozenset(origins), frozenset(includes))
+    return Listed(values, frozenset(origins), frozenset(includes), tuple(items))
 
 
 class Sources:

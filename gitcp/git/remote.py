@@ -28,8 +28,8 @@ _AT_MOST = 3
 # What a list of refs may take in git: half a million refs of a usual length.
 _LISTING = 384 * 1024 * 1024
 _NO_MEMORY = "out of memory"
-# An argument list has an end.
-_AT_ONCE = 200
+# Of the bytes that an argument list may have, the environment's too, what a push takes.
+_SHARE = 4
 _QUIET = (
     "--no-tags",
     "--no-prune",
@@ -54,7 +54,10 @@ def find(repository: Repository, given: str) -> str:
         return given
     if store_address.check_given(given):
         return given
-    names = repository.git("remote").decode("utf-8", "surrogateescape").splitlines()
+    names = [given]
+    if not any(name == f"remote.{given}.url" for name, _ in repository.config_items):
+        # git knows other places for them, too.
+        names = repository.git("remote").decode("utf-8", "surrogateescape").splitlines()
     if given not in names or given.startswith("-"):
         known = f"; there is {', '.join(names)}" if names else ""
         if repository.private and not names:
@@ -231,8 +234,7 @@ def send(
         # git leaves out what the parents of new commits hold; what else is there only where
         # it has to be thrifty, for a shallow repository. Without this all is sent again.
         env |= {"GIT_SHALLOW_FILE": os.devnull}
-    for start in range(0, len(updates), _AT_ONCE):
-        part = updates[start : start + _AT_ONCE]
+    for part in _in_pushes(updates):
         leases = [f"--force-with-lease={one.ref}:{one.old or ''}" for one in part]
         ended = transport.run(
             [
@@ -260,6 +262,21 @@ def send(
             raise unreachable(remote, ended.reason())
         answers.update(told)
     return answers
+
+
+def _in_pushes(updates: Sequence[Update]) -> list[list[Update]]:
+    """Returns what each push sends: one sends all, as far as an argument list goes."""
+    most = max(os.sysconf("SC_ARG_MAX") // _SHARE, 64 * 1024)
+    parts, left = list[list[Update]](), 0
+    for one in updates:
+        # Its ref twice, two ids, the words between, and two pointers.
+        size = 2 * len(os.fsencode(one.ref)) + 3 * len(one.new) + 64
+        if size > left:
+            parts.append([])
+            left = most
+        parts[-1].append(one)
+        left -= size
+    return parts
 
 
 def _with_why(told: dict[str, Answer], said: Sequence[str]) -> dict[str, Answer]:

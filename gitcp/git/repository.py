@@ -103,6 +103,8 @@ class Repository:
         # The name of a linked worktree; None in the main one.
         self.worktree_name = None if git_dir == common_dir else git_dir.name
         self.config = listed.values
+        # The same as git prints it: in its order, and names as they are written.
+        self.config_items = listed.items
         self.top: Path | None = None
         # Whether git does not find it from its work tree, a folder without git.
         self.private = False
@@ -210,6 +212,7 @@ class Repository:
         check_supported(self.common_dir, listed.values, self.form.name)
         if listed.values != self.config:
             self.config = listed.values
+            self.config_items = listed.items
             self.access = access.parse(self.setting("core.sharedrepository"))
             storage = self.setting("extensions.refstorage") or "files"
             if storage != self.ref_storage:
