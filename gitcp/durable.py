@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -178,6 +178,30 @@ def replace_from(
     return size
 
 
+def replace_all(contents: Mapping[Path, bytes]) -> None:
+    """Replaces files that only their owner may read, durably; each in one step."""
+    written: list[Path] = []
+    try:
+        for path, data in contents.items():
+            written.append(path.with_name(f"{path.name}.{os.getpid()}.tmp"))
+            with open(written[-1], "wb", opener=_private) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        for path, temporary in zip(contents, written, strict=True):
+            temporary.replace(path)
+    except BaseException:
+        for temporary in written:
+            temporary.unlink(missing_ok=True)
+        raise
+    for directory in {path.parent for path in contents}:
+        sync_directory(directory)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, _PRIVATE)
+
+
 def link(source: Path, name: Path) -> None:
     """Gives a file a second name, which must be free.
 
@@ -226,13 +250,15 @@ def _is_being_written(path: Path, process: int) -> bool:
     return process != os.getpid()
 
 
-def remove(path: Path) -> None:
-    """Removes a file, durably; absent is fine."""
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return
-    sync_directory(path.parent)
+def remove(*paths: Path) -> None:
+    """Removes files, durably; absent is fine."""
+    changed = set()
+    for path in paths:
+        with suppress(FileNotFoundError):
+            path.unlink()
+            changed.add(path.parent)
+    for directory in changed:
+        sync_directory(directory)
 
 
 def names(path: Path, fd: int) -> bool:

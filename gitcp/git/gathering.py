@@ -5,18 +5,26 @@ copied, the project's history below the sessions too, once for all clones.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import GitFailedError, TransferError
+from gitcp.at_fork import computed
+from gitcp.errors import CorruptError, GitFailedError, TransferError
+from gitcp.format import tree as trees
 from gitcp.format.oid import ObjectFormat
 from gitcp.git import process
+from gitcp.git.above import commits_above, stands_on
+from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
+from gitcp.git.pack import PackWriter
 from gitcp.git.repository import Repository, naming
 
 # Commits of the project whose history is here, whole.
 BASES = "refs/bases/"
 _NOTHING = b""
+# So many commits are copied without git, which takes longer to start than they do.
+_FEW = 64
 # So many packs are merged by git; the large ones, of history, stay as they are.
 _MANY = 40
 
@@ -38,7 +46,7 @@ class Gathering:
         self.git_dir = git_dir
         self._form = form
 
-    @property
+    @computed
     def repository(self) -> Repository:
         """It as a repository that git is run in; nothing of its configuration is read."""
         return Repository(self.git_dir, self.git_dir, form=self._form)
@@ -83,46 +91,85 @@ class Gathering:
         return self.repository.refs.list("refs/")
 
     def take(
-        self, source: Repository, tips: Mapping[str, str], known: Iterable[str]
+        self,
+        source: Repository,
+        tips: Mapping[str, str],
+        known: Iterable[str],
+        near: Iterable[str] = (),
     ) -> None:
         """Takes commits in with everything below them, and points refs to them.
 
         `tips` are the commits by ref. `known` are commits of the source that the receiver
-        has: what they reach is kept apart, as the base of what is sent.
+        has: what they reach is kept apart, as the base of what is sent. `near` are refs
+        here that the commits may stand on, of the same session.
 
         Raises:
             TransferError: they cannot be read.
         """
-        held = set(self.refs().values())
+        held = self._values([*tips, *near])
         new = sorted(set(tips.values()) - held)
-        objects = source.objects
-        have = [oid for oid in held if objects.exists(bytes.fromhex(oid))]
-        bases = self._bases(source, new, [*known, *have]) - set(have)
         try:
+            commits = commits_above(source, new, [*known, *held])
+            below = stands_on(source, commits)
+            bases = below - held
+            bases -= self._values(f"{BASES}{oid}" for oid in bases)
             if bases:
-                self._copy(source, sorted(bases), have, keep=True)
-            if new:
-                self._copy(source, new, [*have, *bases])
-        except GitFailedError as exc:
+                self._copy_bases(source, sorted(bases))
+            if len(commits) <= _FEW:
+                self._copy_few(source.objects, commits)
+            else:
+                self._copy(source, new, sorted(below))
+        except (GitFailedError, CorruptError) as exc:
             raise TransferError(
                 f"the sessions cannot be copied for the push: {exc.message}",
                 hint="run `gitcp verify`",
             ) from exc
         self.point({**{f"{BASES}{oid}": oid for oid in bases}, **tips})
 
-    def _bases(
-        self, source: Repository, tips: Collection[str], known: Iterable[str]
-    ) -> set[str]:
-        """Returns the known commits that new ones stand on."""
-        if not tips:
-            return set()
+    def _values(self, refs: Iterable[str]) -> set[str]:
+        """Returns where some refs are: each is looked at, as there may be thousands."""
+        read = self.repository.refs.read
+        return {oid for ref in refs if (oid := read(ref)) is not None}
+
+    def _copy_bases(self, source: Repository, bases: Sequence[str]) -> None:
+        """Copies history of the project, but for what is here of it."""
         exists = source.objects.exists
-        here = (oid for oid in sorted(set(known)) if exists(bytes.fromhex(oid)))
-        lines = [*tips, *(f"^{oid}" for oid in here)]
-        out = source.git(
-            *("rev-list", "--boundary", "--stdin"), data="\n".join(lines).encode()
-        )
-        return {word[1:].decode() for word in out.split() if word.startswith(b"-")}
+        there = self.repository.refs.list(BASES).values()
+        have = [oid for oid in there if exists(bytes.fromhex(oid))]
+        self._copy(source, bases, have, keep=True)
+
+    def _copy_few(self, objects: Objects, commits: Sequence[str]) -> None:
+        """Copies what each commit adds to its first parent, which is here, or comes first."""
+        if not commits:
+            return
+        incoming = self.git_dir / "incoming"
+        durable.make_directories(incoming, private=True)
+        for left in incoming.iterdir():
+            # Of one that was killed: the caller holds the spool's lock.
+            left.unlink()
+        pack = PackWriter(incoming, self._form)
+        try:
+            for oid in commits:
+                commit = objects.commit(bytes.fromhex(oid))
+                raw = objects.read(bytes.fromhex(oid), COMMIT)
+                pack.add(COMMIT, raw, bytes.fromhex(oid))
+                before = None
+                if commit.parents:
+                    before = objects.commit(commit.parents[0]).tree
+                _add_tree(objects, pack, commit.tree, before)
+            written = pack.close()
+        finally:
+            pack.abandon()
+        if written is None:
+            return
+        packs = self.git_dir / "objects" / "pack"
+        path, index, name = written
+        for file in (path, index):
+            durable.sync_file(file)
+        # git finds a pack by its .idx, so that comes last.
+        path.rename(packs / f"{name}.pack")
+        index.rename(packs / f"{name}.idx")
+        durable.sync_directory(packs)
 
     def _copy(
         self,
@@ -159,23 +206,30 @@ class Gathering:
         if packing.returncode:
             raise process.failure(packing, b"")
 
-    def point(self, refs: Mapping[str, str | None]) -> None:
-        """Moves refs, or removes them (None)."""
+    def point(self, refs: Mapping[str, str]) -> None:
+        """Moves refs, durably. The caller holds the spool's lock: no other moves them."""
+        directories = set()
+        for ref, oid in refs.items():
+            path = self.git_dir / ref
+            durable.make_directories(path.parent)
+            # One that is left is of a process that was killed.
+            lock = path.with_name(f"{path.name}.lock")
+            with lock.open("w") as file:
+                file.write(f"{oid}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            lock.replace(path)
+            directories.add(path.parent)
+        for directory in directories:
+            durable.sync_directory(directory)
+
+    def _drop(self, refs: Collection[str]) -> None:
         if not refs:
             return
-        lines = [
-            f"update {ref} {oid}\n" if oid is not None else f"delete {ref}\n"
-            for ref, oid in refs.items()
-        ]
-        data = "".join(lines).encode()
-        try:
-            self.repository.plumbing("update-ref", "--stdin", data=data)
-        except GitFailedError:
-            # A git that was killed left its locks. The caller holds the spool's: no other
-            # git moves refs here.
-            for left in self.git_dir.glob("refs/**/*.lock"):
-                left.unlink(missing_ok=True)
-            self.repository.plumbing("update-ref", "--stdin", data=data)
+        for left in self.git_dir.glob("refs/**/*.lock"):
+            left.unlink(missing_ok=True)
+        lines = "".join(f"delete {ref}\n" for ref in refs)
+        self.repository.plumbing("update-ref", "--stdin", data=lines.encode())
 
     def holds(self, oid: str) -> bool:
         """Whether a commit is here."""
@@ -190,11 +244,13 @@ class Gathering:
 
     def size(self) -> int:
         """Returns the bytes of the sessions; the project's history is not counted."""
-        return sum(
-            path.stat().st_size
-            for path in self._packs()
-            if not path.with_suffix(".keep").exists()
-        )
+        size = 0
+        for path in self._packs():
+            if not path.with_suffix(".keep").exists():
+                # `tidy` may merge it meanwhile.
+                with suppress(FileNotFoundError):
+                    size += path.stat().st_size
+        return size
 
     def _packs(self) -> list[Path]:
         return list((self.git_dir / "objects" / "pack").glob("pack-*.pack"))
@@ -214,12 +270,41 @@ class Gathering:
         Raises:
             GitFailedError: git would not.
         """
-        self.point(
-            {
-                ref: None
+        self._drop(
+            [
+                ref
                 for ref in self.refs()
                 if not ref.startswith(BASES) and ref not in wanted
-            }
+            ]
         )
         self.repository.plumbing("repack", "-a", "-d", "-q")
         self.repository.plumbing("prune", "--expire=now")
+
+
+def _add_tree(
+    objects: Objects, pack: PackWriter, oid: bytes, before: bytes | None
+) -> None:
+    """Adds a tree to a pack, but for what another one holds at the same path."""
+    if oid in pack or oid == before:
+        return
+    held = objects.tree(before) if before is not None else {}
+    pack.add(TREE, objects.read(oid, TREE), oid)
+    for name, entry in objects.tree(oid).items():
+        other = held.get(name)
+        if entry.mode == trees.GITLINK or (other and other.oid == entry.oid):
+            continue
+        if entry.mode == trees.DIRECTORY:
+            is_tree = other is not None and other.mode == trees.DIRECTORY
+            _add_tree(
+                objects, pack, entry.oid, other.oid if other and is_tree else None
+            )
+        elif entry.oid not in pack:
+            _add_blob(objects, pack, entry.oid)
+
+
+def _add_blob(objects: Objects, pack: PackWriter, oid: bytes) -> None:
+    _, size = objects.header(oid)
+    if size <= IN_MEMORY:
+        pack.add(BLOB, objects.blob(oid), oid)
+    else:
+        pack.add_stream(size, objects.stream(oid))

@@ -1,6 +1,6 @@
 """Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -131,6 +131,28 @@ class LibgitObjects(Objects):
         if found != kind:
             raise wrong_kind(oid, found, kind)
         return data
+
+    def walk(self, tips: Sequence[str], hidden: Sequence[str]) -> list[str] | None:
+        """Returns the commits that tips reach and hidden ones do not, parents first.
+
+        None where git has to say what is wrong.
+        """
+        odb = self._odb
+        import pygit2  # noqa: PLC0415  loaded by now
+
+        order = pygit2.enums.SortMode.TOPOLOGICAL | pygit2.enums.SortMode.REVERSE
+        try:
+            # One in memory: nothing but these objects counts.
+            repository = pygit2.Repository()
+            repository.set_odb(odb)
+            walker = repository.walk(None, order)
+            for oid in tips:
+                walker.push(oid)
+            for oid in hidden:
+                walker.hide(oid)
+            return [str(commit.id) for commit in walker]
+        except self._errors:
+            return None
 
     def _sound_copy(self, oid: bytes, cause: Exception) -> tuple[str, bytes] | None:
         """Returns what git finds of an object that libgit2 found damaged.

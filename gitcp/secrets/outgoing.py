@@ -9,6 +9,7 @@ from gitcp.format.chunked import ChunkedName
 from gitcp.format.commit import Trailers, trailers_of
 from gitcp.format.ledger import ledger_trailers
 from gitcp.format.tree import GITLINK, Change, Entry
+from gitcp.git.above import commits_above
 from gitcp.git.objects import Objects
 from gitcp.git.repository import Repository
 from gitcp.names import decode
@@ -51,6 +52,8 @@ def commits(
 
     It has what `known` reaches, and what the remote-tracking branches of `remote` do.
     """
+    if remote is None:
+        return commits_above(repository, tips, known)
     objects = repository.objects
     lines = [tip.encode() for tip in sorted(set(tips))]
     lines += [
@@ -58,9 +61,7 @@ def commits(
         for oid in sorted(set(known))
         if objects.exists(bytes.fromhex(oid))
     ]
-    has = []
-    if remote is not None:
-        has = ["--not", "--remotes" if remote == ANY else f"--remotes={remote}"]
+    has = ["--not", "--remotes" if remote == ANY else f"--remotes={remote}"]
     out = repository.git(
         "rev-list",
         "--topo-order",

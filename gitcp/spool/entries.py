@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
@@ -20,6 +20,7 @@ from gitcp.errors import UnsupportedRepositoryError
 from gitcp.format.oid import FORMS
 from gitcp.git import area
 from gitcp.git.gathering import Gathering
+from gitcp.spool.known_files import KnownFiles
 
 T = TypeVar("T")
 
@@ -98,6 +99,9 @@ class Spool:
     def __init__(self, ident: str) -> None:
         self.ident = ident
         self.directory = root() / ident
+        self._known_pending = KnownFiles(self.directory / "pending", Pending)
+        self._known_clones = KnownFiles(self.directory / "clones", CloneNote)
+        self._known_list = KnownFiles(self.directory, dict[str, str])
 
     def make(self, route: Route) -> None:
         """Makes its directory, for its owner alone, and notes the route.
@@ -143,9 +147,9 @@ class Spool:
 
     # --- what the remote had --------------------------------------------------------
 
-    def listed(self) -> dict[str, str] | None:
+    def listed(self) -> Mapping[str, str] | None:
         """Returns the refs that the remote had when it was asked last; None before that."""
-        return _read(self.directory / "list.json", dict[str, str])
+        return self._known_list.one("list")
 
     def note_listed(self, refs: dict[str, str]) -> None:
         """Notes the refs that the remote has."""
@@ -155,20 +159,23 @@ class Spool:
 
     def pending(self) -> dict[str, Pending]:
         """Returns what is to be sent, by ref, the longest waiting first."""
-        found = [
-            one
-            for path in _files(self.directory / "pending")
-            if (one := _read(path, Pending)) is not None
-        ]
+        found = self._known_pending.all().values()
         return {one.ref: one for one in sorted(found, key=lambda one: one.at)}
 
-    def put(self, one: Pending) -> None:
+    def put(self, *all_of_them: Pending) -> None:
         """Notes what is to be sent, durably."""
-        self._write(self._pending(one.ref), one)
+        with durable.storage("writing the spool"):
+            durable.replace_all(
+                {
+                    self._pending(one.ref): msgspec.json.encode(one)
+                    for one in all_of_them
+                }
+            )
 
-    def remove(self, ref: str) -> None:
-        """Notes that nothing is to be sent of a ref."""
-        durable.remove(self._pending(ref))
+    def remove(self, *refs: str) -> None:
+        """Notes that nothing is to be sent of some refs."""
+        with durable.storage("writing the spool"):
+            durable.remove(*map(self._pending, refs))
 
     def _pending(self, ref: str) -> Path:
         name = hashlib.sha256(ref.encode("utf-8", "surrogateescape")).hexdigest()[:32]
@@ -178,15 +185,11 @@ class Spool:
 
     def clones(self) -> dict[str, CloneNote]:
         """Returns the clones that have sent something, by their ids."""
-        return {
-            path.stem: one
-            for path in _files(self.directory / "clones")
-            if (one := _read(path, CloneNote)) is not None
-        }
+        return self._known_clones.all()
 
     def clone(self, ident: str) -> CloneNote | None:
         """Returns one clone."""
-        return _read(self.directory / "clones" / f"{ident}.json", CloneNote)
+        return self._known_clones.one(ident)
 
     def note_clone(
         self, ident: str, note: CloneNote | None, *, sync: bool = True
@@ -244,12 +247,6 @@ def clone_ident(common_dir: Path) -> str:
 def now() -> float:
     """Returns the seconds since 1970."""
     return time.time()
-
-
-def _files(directory: Path) -> list[Path]:
-    with suppress(OSError):
-        return sorted(directory.glob("*.json"))
-    return []
 
 
 def _read(path: Path, kind: type[T]) -> T | None:

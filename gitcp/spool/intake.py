@@ -23,7 +23,7 @@ from gitcp.git import promised, shard_pattern, store_address
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
-from gitcp.project.workspace import Workspace, open_workspace
+from gitcp.project.workspace import Workspace
 from gitcp.remotes import by_address as sources
 from gitcp.remotes.by_address import Patience
 from gitcp.secrets.policy import Gate
@@ -36,6 +36,7 @@ from gitcp.spool.entries import (
     now,
     spool_of,
 )
+from gitcp.spool.kept_clones import KeptClones
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import Outcome
 from gitcp.sync.push import chosen, push
@@ -116,7 +117,12 @@ def note(
         both = before.sessions and named
         named = tuple(dict.fromkeys((*before.sessions, *named))) if both else ()
     top = workspace.repository.git_dir if workspace.bare else workspace.top
-    noted = CloneNote(str(top), waiting.remote, now(), wanted=True, sessions=named)
+    noted = CloneNote(
+        *(str(top), waiting.remote, now()),
+        wanted=True,
+        sessions=named,
+        asked=before.asked if before is not None else 0.0,
+    )
     waiting.spool.note_clone(waiting.clone, noted)
     return noted
 
@@ -211,10 +217,13 @@ class _SpoolRelay:
                 prefixes = layout.prefixes_of(keys, source.named) if keys else ()
             spool.note_listed(source.advertised(prefixes).refs if prefixes else {})
 
-    def refs(self) -> Mapping[str, str]:
+    def refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
         """Returns the refs that the remote had, with what waits for it."""
-        pending = {ref: one.new for ref, one in self._spool.pending().items()}
-        return {**(self._spool.listed() or {}), **pending}
+        below = tuple(prefixes)
+        listed, pending = self._spool.listed() or {}, self._spool.pending()
+        there = {ref: oid for ref, oid in listed.items() if ref.startswith(below)}
+        waits = {ref: one.new for ref, one in pending.items() if ref.startswith(below)}
+        return {**there, **waits}
 
     def take(
         self,
@@ -225,7 +234,8 @@ class _SpoolRelay:
         """Takes updates in; the spool owns the objects when this returns."""
         answers: dict[str, Answer] = {}
         with self._spool.locked():
-            there = self.refs()
+            sessions = {key.ledger for key in updates}
+            there = self.refs(layout.prefixes_of(sessions))
             good = {}
             for key, update in updates.items():
                 fits = there.get(update.ref) == update.old
@@ -234,18 +244,24 @@ class _SpoolRelay:
                     good[key] = update
             tips = {update.ref: update.new for update in good.values()}
             self._make_room()
-            self._gathering.take(self._workspace.repository, tips, known)
+            near = [
+                ref
+                for ref in there
+                if (of := layout.ref_key(ref)) is not None and of.ledger in sessions
+            ]
+            self._gathering.take(self._workspace.repository, tips, known, near)
             listed = self._spool.listed() or {}
             pending = self._spool.pending()
-            for key, update in good.items():
-                before = pending.get(update.ref)
-                self._spool.put(
+            self._spool.put(
+                *(
                     Pending(
                         *(update.ref, listed.get(update.ref), update.new, plain[key]),
                         clone=self._clone,
-                        at=before.at if before is not None else now(),
+                        at=pending[update.ref].at if update.ref in pending else now(),
                     )
+                    for key, update in good.items()
                 )
+            )
         return answers
 
     def _make_room(self) -> None:
@@ -264,12 +280,9 @@ class _SpoolRelay:
 
 def _way(repository: Repository, remote: str, route: Route) -> list[tuple[str, str]]:
     """Returns git's settings for the way to a remote, as the clone has them now."""
-    raw = repository.git("config", "--list", "-z").decode("utf-8", "surrogateescape")
     prefix = f"remote.{remote}."
     found = []
-    for item in filter(None, raw.split("\0")):
-        name, newline, value = item.partition("\n")
-        value = value if newline else "true"
+    for name, value in repository.config_items:
         if _ROUTE.fullmatch(name):
             found.append((name, value))
         elif name.startswith(prefix) and _OF_REMOTE.fullmatch(
@@ -279,19 +292,21 @@ def _way(repository: Repository, remote: str, route: Route) -> list[tuple[str, s
     return found
 
 
-def take_noted(spool: Spool, ident: str) -> GitcpError | None:
+def take_noted(spool: Spool, ident: str, clones: KeptClones) -> GitcpError | None:
     """Takes in what a noted clone has; returns why something of it cannot be."""
     noted = spool.clone(ident)
     if noted is None:
         return None
     problem: GitcpError | None = None
     try:
-        workspace = open_workspace(noted.directory, bare=True)
+        workspace = clones.open(noted.directory)
         waiting = waiting_for(workspace, noted.remote)
         if waiting.spool.ident != spool.ident:
             # The remote is elsewhere now: what waits here still goes where it was meant to.
             note(workspace, waiting, noted.sessions)
         else:
+            # The one that knows what it has read already.
+            waiting = waiting._replace(spool=spool)
             take_in(workspace, waiting, noted.sessions, fork=True)
     except NotARepositoryError as exc:
         # What it had is here, as far as it told of it in time.

@@ -3,14 +3,18 @@
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import GitcpError
 from gitcp.git.background import start_gitcp
+from gitcp.spool import gather, send_round
 from gitcp.spool.entries import Spool, now
-from gitcp.spool.send_round import run_round, take_new
+from gitcp.spool.intake import take_noted
+from gitcp.spool.kept_clones import KeptClones
+from gitcp.spool.send_round import Sent, send
 
 # How often it looks whether something new waits, in seconds, and how long without.
 _LOOK = 0.25
@@ -40,7 +44,7 @@ def serve(spool: Spool) -> bool:
     if held is None:
         return False
     try:
-        _serve(spool, until=lambda: False)
+        _serve(spool, until=lambda: False, beside=True)
         _clear(spool)
     finally:
         durable.unlock(held)
@@ -58,21 +62,68 @@ def _clear(spool: Spool) -> None:
             shutil.rmtree(spool.directory, ignore_errors=True)
 
 
-def _serve(spool: Spool, *, until: Callable[[], bool]) -> None:
+def _serve(spool: Spool, *, until: Callable[[], bool], beside: bool) -> None:
+    """Gathers what is noted, and sends what waits when it is due.
+
+    With `beside` a thread sends, so that a round does not keep the next one from being
+    gathered: a round begins when it is due, with what is here by then.
+    """
+    clones = KeptClones()
     owed: dict[str, str] = {}
     idle = 0.0
-    while not until():
-        if _waits(spool):
-            idle = 0.0
-            if now() >= due(spool):
-                run_round(spool, owed)
-                continue
-            take_new(spool)
-        else:
-            if idle > _LINGER:
+    sending: Future[Sent] | None = None
+    with ThreadPoolExecutor(1) as thread:
+        while not until():
+            if sending is not None and sending.done():
+                gather.tell(spool, clones, sending.result().arrived)
+                sending = None
+            if sending is None and now() >= due(spool) and _can_send(spool, clones):
+                idle = 0.0
+                if beside:
+                    sending = thread.submit(send, spool, owed)
+                else:
+                    gather.tell(spool, clones, send(spool, owed).arrived)
+            elif _gather(spool, clones):
+                idle = 0.0
+            elif sending is None and not _waits(spool) and idle > _LINGER:
                 return
-            idle += _LOOK
-        time.sleep(_LOOK)
+            else:
+                idle = 0.0 if sending is not None or _waits(spool) else idle + _LOOK
+                time.sleep(_LOOK)
+        if sending is not None:
+            gather.tell(spool, clones, sending.result().arrived)
+
+
+def _can_send(spool: Spool, clones: KeptClones) -> bool:
+    """Whether something waits that may be sent now.
+
+    It goes before the clones are asked for more: a pusher that is killed again and again
+    would only ever ask. Where nothing waits, all of them are asked first.
+    """
+    if spool.listed() is None:
+        return send_round.reach(spool, clones) and _due_now(spool)
+    if not _due_now(spool):
+        for _ in spool.clones():
+            if not _gather(spool, clones):
+                break
+    return _due_now(spool)
+
+
+def _due_now(spool: Spool) -> bool:
+    moment = now()
+    return any(one.due <= moment for one in spool.pending().values())
+
+
+def _gather(spool: Spool, clones: KeptClones) -> bool:
+    """Takes in what one clone has noted; returns whether there was one to ask."""
+    route = spool.route()
+    if route is None or spool.listed() is None:
+        return False
+    ident = gather.next_to_ask(spool, route.interval)
+    if ident is None:
+        return False
+    take_noted(spool, ident, clones)
+    return True
 
 
 def due(spool: Spool) -> float:
@@ -109,7 +160,7 @@ def wait(spool: Spool, clone: str, *, timeout: float) -> bool:
             time.sleep(_LOOK)
             continue
         try:
-            _serve(spool, until=over)
+            _serve(spool, until=over, beside=False)
         finally:
             durable.unlock(held)
     if _waits(spool):

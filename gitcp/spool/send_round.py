@@ -12,17 +12,16 @@ from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git import shard_pattern
 from gitcp.git.remote import REFUSED_THERE, Answer, Update
-from gitcp.git.transaction import transaction
 from gitcp.git.transport import Limits
 from gitcp.git.unreachable import NoRepositoryError
 from gitcp.project.workspace import open_workspace
 from gitcp.remotes import by_address as sources
 from gitcp.remotes.by_address import Patience
 from gitcp.remotes.remote import Remote
+from gitcp.spool import gather
 from gitcp.spool.entries import Pending, Progress, Spool, now
-from gitcp.spool.intake import PREFIXES, take_noted
-from gitcp.sync.adopt import remember
-from gitcp.sync.tracking import tracked
+from gitcp.spool.intake import PREFIXES
+from gitcp.spool.kept_clones import KeptClones
 
 _HEADS = "refs/heads/"
 # A server that wants less, in its words.
@@ -37,15 +36,38 @@ _MOVED = (
 _REMOVED = "the remote removed a branch since this was looked through for secrets"
 
 
+Arrived = dict[str, dict[str, str]]
+
+
 class Sent(NamedTuple):
-    """What a round did: refs that the remote has now, and those that it does not."""
+    """What a round did: how many refs the remote has now, and how many it does not.
+
+    `arrived` are commits by ref, by the clone that is to be told of them.
+    """
 
     sent: int
     left: int
+    arrived: Arrived
 
 
-def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
-    """Runs one round, and notes when the next one is due.
+def reach(spool: Spool, clones: KeptClones) -> bool:
+    """Asks all clones, as the way to a remote that was never reached is known from one.
+
+    Returns whether the remote was reached; if not, it notes when that is tried again.
+    """
+    try:
+        gather.take_all(spool, clones)
+    except TransferError as exc:
+        route = spool.route()
+        assert route is not None
+        progress = _failed(spool.progress(), route.interval, exc.message)
+        spool.note_progress(progress)
+        return False
+    return True
+
+
+def send(spool: Spool, owed: dict[str, str]) -> Sent:
+    """Sends what waits, and notes when the next round is due.
 
     `owed` are commits of branches whose ledger the round before sent: they go now, whatever
     the ledger has become since; the round leaves its own there.
@@ -57,16 +79,13 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
     assert route is not None
     limits = Limits(route.silence, route.total)
     progress = spool.progress()
+    arrived: Arrived = {}
     try:
-        # The way to the remote is known from a clone. What waits goes before the clones are
-        # asked for more: a pusher that is killed again and again would only ever ask.
-        if spool.listed() is None or not spool.pending():
-            _take_noted(spool)
         source = sources.git_at(
             spool.gathering().repository, route.address, Patience(limits)
         )
         there = _ask(spool, source)
-        ready = _ready(spool, there, source)
+        ready = _ready(spool, there, source, arrived)
         chosen = _choose(ready, progress, owed)
         later = _waiting_for_ledgers(ready, chosen)
         owed.clear()
@@ -77,44 +96,17 @@ def run_round(spool: Spool, owed: dict[str, str]) -> Sent:
         answers = _send(source, chosen)
     except TransferError as exc:
         spool.note_progress(_failed(progress, route.interval, exc.message))
-        return Sent(0, len(spool.pending()))
-    _note_answers(spool, chosen, answers)
+        return Sent(0, len(spool.pending()), arrived)
+    _note_answers(spool, chosen, answers, arrived)
     owed.update(
         {ref: commit for ref, (commit, ledger) in later.items() if answers[ledger].done}
     )
     next_progress = _judge(progress, chosen, answers, route.interval)
     reason = next(iter(source.silent()), next_progress.reason)
     spool.note_progress(msgspec.structs.replace(next_progress, reason=reason))
-    _take_noted(spool)
     spool.gathering().tidy()
     done = sum(answers[update.ref].done for update, _ in chosen.values())
-    return Sent(done, len(spool.pending()))
-
-
-def _take_noted(spool: Spool) -> None:
-    """Asks each clone that noted something.
-
-    Raises:
-        TransferError: the remote was never reached, and cannot be.
-    """
-    problem = None
-    clones = sorted(spool.clones().items(), key=lambda item: item[1].asked)
-    for ident, clone in clones:
-        if clone.wanted:
-            problem = take_noted(spool, ident) or problem
-    if spool.listed() is None:
-        reason = problem.message if problem is not None else "no clone leads there"
-        raise TransferError(reason, hint="`git ls-remote` should work in the clone")
-
-
-def take_new(spool: Spool) -> None:
-    """Takes in at once what was noted since: its clone may be gone when a push is due."""
-    if spool.listed() is not None:
-        for ident, clone in sorted(
-            spool.clones().items(), key=lambda item: item[1].asked
-        ):
-            if clone.wanted and clone.at > clone.asked:
-                take_noted(spool, ident)
+    return Sent(done, len(spool.pending()), arrived)
 
 
 class _There(NamedTuple):
@@ -192,11 +184,12 @@ def _is_there(directory: str) -> bool:
     return True
 
 
-def _ready(spool: Spool, there: _There, source: Remote) -> list[tuple[Update, Pending]]:
+def _ready(
+    spool: Spool, there: _There, source: Remote, arrived: Arrived
+) -> list[tuple[Update, Pending]]:
     """Returns the updates to send: what the remote has is below each of them."""
     gathering = spool.gathering()
     found = []
-    arrived: dict[str, dict[str, str]] = {}
     with spool.locked():
         for one in spool.pending().values():
             if there.asked is not None and _key_of(one.ref).ledger not in there.asked:
@@ -215,8 +208,6 @@ def _ready(spool: Spool, there: _There, source: Remote) -> list[tuple[Update, Pe
                 found.append((Update(one.ref, old, one.new), one))
             else:
                 _decide_again(spool, one, _MOVED)
-    for ident, tips in arrived.items():
-        _tell(spool, ident, tips)
     return found
 
 
@@ -293,10 +284,12 @@ def _note_answers(
     spool: Spool,
     chosen: Mapping[str, tuple[Update, Pending]],
     answers: Mapping[str, Answer],
+    arrived: Arrived,
 ) -> None:
-    arrived: dict[str, dict[str, str]] = {}
+    over: list[str] = []
+    left: list[Pending] = []
     with spool.locked():
-        listed = spool.listed() or {}
+        listed = dict(spool.listed() or {})
         pending = spool.pending()
         for ref, (update, one) in chosen.items():
             answer, current = answers[ref], pending.get(ref)
@@ -305,48 +298,27 @@ def _note_answers(
             if current is None:
                 continue
             if not answer.done:
-                _refused(spool, current, answer.reason)
+                left.append(_refused(spool, current, answer.reason))
             elif current.new == update.new:
-                spool.remove(ref)
+                over.append(ref)
                 arrived.setdefault(one.clone, {})[ref] = one.plain
             else:
-                spool.put(
+                left.append(
                     msgspec.structs.replace(current, base=update.new, at=now(), tries=0)
                 )
+        spool.put(*left)
+        spool.remove(*over)
         spool.note_listed(listed)
-    for ident, tips in arrived.items():
-        _tell(spool, ident, tips)
 
 
-def _refused(spool: Spool, one: Pending, reason: str) -> None:
+def _refused(spool: Spool, one: Pending, reason: str) -> Pending:
     tries = one.tries + 1
     pause = 0.0
     if reason.startswith(REFUSED_THERE) and not _TOO_MUCH.search(reason):
         route = spool.route()
         assert route is not None
         pause = min(route.interval * 2**tries, _REFUSED_LONGEST)
-    spool.put(
-        msgspec.structs.replace(one, tries=tries, reason=reason, due=now() + pause)
-    )
-
-
-def _tell(spool: Spool, ident: str, tips: Mapping[str, str]) -> None:
-    """Notes in a clone what the remote has now, as a push does; it may be gone."""
-    clone = spool.clone(ident)
-    if clone is None:
-        return
-    try:
-        repository = open_workspace(clone.directory, bare=True).repository
-        noted = tracked(repository.refs, clone.remote)
-        with transaction(repository) as txn:
-            for ref, plain in tips.items():
-                key = layout.ref_key(ref)
-                if key is not None and noted.get(key) != plain:
-                    place = key.tracking_ref(clone.remote)
-                    remember(txn, place, noted.get(key), plain)
-    except GitcpError:
-        # It is derived: the next pull or push notes it.
-        return
+    return msgspec.structs.replace(one, tries=tries, reason=reason, due=now() + pause)
 
 
 def _failed(progress: Progress, interval: float, reason: str) -> Progress:

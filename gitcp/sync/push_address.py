@@ -47,8 +47,11 @@ _BUSY = (
 class Relay(Protocol):
     """Takes a push in place of its remote, and sends it on later."""
 
-    def refs(self) -> Mapping[str, str]:
-        """Returns the refs that the remote has, or will have when all is sent on."""
+    def refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
+        """Returns the refs that the remote has, or will have when all is sent on.
+
+        Those below some prefixes, as there may be thousands.
+        """
 
     def take(
         self,
@@ -322,7 +325,7 @@ class AddressPush:
     def _refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
         relay = self._target.relay
         if relay is not None:
-            return relay.refs()
+            return relay.refs(prefixes)
         return self._remote.advertised(prefixes).refs
 
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:

@@ -14,10 +14,16 @@ import pytest
 
 import gitcp
 from gitcp import durable
-from gitcp.spool import entries, pusher, send_round
+from gitcp.git import remote
+from gitcp.git.discover import discover
+from gitcp.git.remote import Update
+from gitcp.git.transport import Limits
+from gitcp.spool import entries, pusher
+from gitcp.spool.kept_clones import KeptClones
 from tests.support.clones import save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
+from tests.support.spooling import run_round
 
 MAIN = "refs/gitcp/s/main/main"
 
@@ -37,7 +43,7 @@ def spool() -> entries.Spool:
 def run_rounds(count: int = 1) -> None:
     owed: dict[str, str] = {}
     for _ in range(count):
-        send_round.run_round(spool(), owed)
+        run_round(spool(), owed)
 
 
 def tip(repo: Path, ref: str) -> str:
@@ -230,13 +236,13 @@ def test_steps_go_before_the_branch_that_counts_on_them(ann, hub):
         session.save()
         tips.append(tip(ann, "refs/gitcp/s/job/main"))
         ok(ann, "push", "--spool")
-        send_round.run_round(spool(), owed)
+        run_round(spool(), owed)
         if number == 0:
             assert there(hub) == {"refs/gitcp/fx/job"}
         else:
             assert tip(hub, "refs/gitcp/s/job/main") in tips
     for _ in range(2):
-        send_round.run_round(spool(), owed)
+        run_round(spool(), owed)
     assert tip(hub, "refs/gitcp/s/job/main") == tips[-1]
     assert tip(hub, "refs/gitcp/fx/job") == tip(ann, "refs/gitcp/fx/job")
     assert len(counted.read_text().split()) <= 5
@@ -260,6 +266,64 @@ def test_a_pusher_that_is_killed_is_followed_by_another(ann, hub):
     (hub / "hooks" / "pre-receive").unlink()
     ok(ann, "push", "--wait")
     assert tip(hub, MAIN) == tip(ann, MAIN)
+
+
+def test_what_is_noted_during_a_push_is_taken_in_before_that_ends(ann, bob, hub):
+    """A round does not keep the next one from being gathered."""
+    started, ended = hub / "started", hub / "ended"
+    refuse(
+        hub,
+        f"touch '{started}'; until [ -e '{ended}' ]; do sleep 0.05; done",
+        "pre-receive",
+    )
+    save(ann, "-s", "one", a_py=b"one")
+    ok(ann, "push", "--spool")
+    sender = subprocess.Popen([sys.executable, "-m", "gitcp", "pusher", spool().ident])
+    try:
+        while not started.exists():
+            assert sender.poll() is None
+        git(bob, "config", "gitcp.autoPush", "save")
+        save(bob, "-s", "two", a_py=b"two")
+        while "refs/gitcp/s/two/main" not in spool().pending():
+            assert sender.poll() is None
+        assert not there(hub)
+    finally:
+        ended.touch()
+    assert sender.wait() == 0
+    assert there(hub) == {"refs/gitcp/s/one/main", "refs/gitcp/s/two/main"}
+    assert unsent(ann) == unsent(bob) == []
+
+
+def test_a_clone_that_is_kept_open_is_read_as_it_is_now(ann, bob, hub):
+    """Its settings may change, and another clone may take its place."""
+    clones = KeptClones()
+    assert clones.open(str(ann)).settings.sharing.secrets == "block"
+    git(ann, "config", "gitcp.secrets", "warn")
+    assert clones.open(str(ann)).settings.sharing.secrets == "warn"
+    save(ann, a_py=b"ann")
+    save(bob, "-s", "bobs", a_py=b"bob")
+    assert clones.open(str(ann)).store.refs_of("main")
+    ann.rename(ann.with_name("moved"))
+    assert not clones.is_there(str(ann))
+    bob.rename(ann)
+    found = clones.open(str(ann))
+    assert found.settings.sharing.secrets == "block"
+    assert found.store.refs_of("bobs")
+    assert not found.store.refs_of("main")
+
+
+def test_a_round_of_many_sessions_is_one_push(ann, hub):
+    """The limit of a host is on pushes, however many refs each moves."""
+    counted = pushes(hub)
+    save(ann, a_py=b"ann")
+    commit = tip(ann, MAIN)
+    moves = [
+        Update(f"refs/gitcp/s/{'long-' * 20}{number}/main", None, commit)
+        for number in range(500)
+    ]
+    answers = remote.send(discover(ann), str(hub), moves, limits=Limits(60.0, 600.0))
+    assert all(answer.done for answer in answers.values())
+    assert counted.read_text().split() == ["500"]
 
 
 def test_an_answer_that_was_not_noted_is_seen_in_the_next_round(ann, hub):
@@ -304,7 +368,7 @@ def test_a_remote_with_another_address_gets_what_is_saved_from_then_on(ann, hub)
     ok(ann, "push", "--spool")
     first = spool()
     git(ann, "remote", "set-url", "origin", str(other))
-    send_round.run_round(first, {})
+    run_round(first, {})
     assert there(hub) == {"refs/gitcp/s/one/main"}
     assert not there(other)
     save(ann, "-s", "two", a_py=b"two")

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.spool import entries, send_round
+from gitcp.spool import entries
 from tests.support.clones import save
 from tests.support.gitrepo import git
 from tests.support.inprocess import ok
+from tests.support.spooling import run_round
 
 
 @pytest.fixture
@@ -35,16 +36,16 @@ def refs_in(repository: Path) -> set[str]:
     return set(found.split())
 
 
-def run_round() -> send_round.Sent:
+def one_round() -> tuple[int, int]:
     (spool,) = entries.every_spool()
-    return send_round.run_round(spool, {})
+    return run_round(spool)
 
 
 def test_clones_leave_in_one_push_to_each_repository(ann, bob, shards):
     save(ann, "-s", "main", a_py=b"ann")
     save(ann, "-s", "vat", a_py=b"ann")
     ok(ann, "push", "--spool")
-    run_round()
+    one_round()
     assert refs_in(shards / "s-d.git") == {"refs/gitcp/s/main/main"}
     assert refs_in(shards / "s-c.git") == {"refs/gitcp/s/vat/main"}
     for one in shards.iterdir():
@@ -57,7 +58,7 @@ def test_clones_leave_in_one_push_to_each_repository(ann, bob, shards):
     save(bob, "-s", "vat", a_py=b"two")
     ok(bob, "push", "--spool")
     shutil.rmtree(shards / "s-d.git")
-    run_round()
+    one_round()
     assert (shards / "s-c.git" / "pushes").read_text().split() == ["1", "1"]
     assert ok(bob, "status")["unsent"] == []
 
@@ -66,17 +67,17 @@ def test_a_repository_that_is_not_there_keeps_no_other_waiting(ann, bob, shards)
     (shards / "s-d.git").rename(shards / "away")
     save(ann, "-s", "main", a_py=b"ann")
     ok(ann, "push", "--spool")
-    run_round()
+    one_round()
     (waiting,) = ok(ann, "status")["unsent"]
     assert waiting["refs"] == ["refs/gitcp/s/main/main"]
     assert "s-d.git" in waiting["reason"]
     save(bob, "-s", "vat", a_py=b"bob")
     ok(bob, "push", "--spool")
-    run_round()
+    one_round()
     assert refs_in(shards / "s-c.git") == {"refs/gitcp/s/vat/main"}
     assert ok(bob, "status")["unsent"] == []
     (shards / "away").rename(shards / "s-d.git")
-    run_round()
+    one_round()
     assert refs_in(shards / "s-d.git") == {"refs/gitcp/s/main/main"}
     assert ok(ann, "status")["unsent"] == []
 
@@ -87,7 +88,7 @@ def test_one_that_does_not_answer_is_tried_again_and_named(ann, shards):
     ok(ann, "push", "--spool")
     sound = (shards / "s-d.git" / "config").read_bytes()
     (shards / "s-d.git" / "config").write_text("[core\n")
-    assert run_round() == (1, 1)
+    assert one_round() == (1, 1)
     assert refs_in(shards / "s-c.git") == {"refs/gitcp/s/vat/main"}
     assert "s-d.git" in ok(ann, "status")["unsent"][0]["reason"]
     # It has not refused anything: `push --wait` goes on waiting.
@@ -95,7 +96,7 @@ def test_one_that_does_not_answer_is_tried_again_and_named(ann, shards):
     (one,) = spool.pending().values()
     assert (one.tries, one.reason) == (1, "")
     # Nor is the whole pattern put off where all that is asked is away.
-    assert run_round() == (0, 1)
+    assert one_round() == (0, 1)
     assert spool.progress().failures == 0
     (shards / "s-d.git" / "config").write_bytes(sound)
-    assert run_round() == (1, 0)
+    assert one_round() == (1, 0)
