@@ -2,13 +2,15 @@
 
     python bench/fleet.py [--clones 100] [--agents 1000] [--rounds 10] [--interval 10]
 
-Each agent makes a checkpoint a minute. A minute is six push intervals, as the remote takes
-six pushes a minute and refuses more: `--interval 2` compresses the time five times, for both.
+Each agent makes a checkpoint a minute; those of a clone are in one process, and no two
+processes are in step. A minute is six push intervals, as the remote takes six pushes a minute
+and refuses more: `--interval 2` compresses the time five times, for both.
 Prints what the delay was from a checkpoint's acknowledgement to its arrival, and the
 processor time of the pusher. Fails if a checkpoint did not arrive, or a branch is not linear.
 """
 
 import argparse
+import itertools
 import json
 import os
 import signal
@@ -28,14 +30,15 @@ _LONGEST = 1800.0
 _AGENT = """
 import json, sys, time
 import gitcp
-top, names, rounds, minute = sys.argv[1], sys.argv[2].split(","), *map(float, sys.argv[3:])
-start = time.time()
+top, names = sys.argv[1], sys.argv[2].split(",")
+rounds, minute, start = map(float, sys.argv[3:])
+project = gitcp.open(top)
 for turn in range(int(rounds)):
     for at, name in enumerate(names):
         due = start + minute * (turn + at / len(names))
         time.sleep(max(0, due - time.time()))
         open(f"{top}/{name}.txt", "a").write(f"{turn}\\n")
-        made = gitcp.open(top).session(name).save()
+        made = project.session(name).save()
         print(json.dumps([name, made.commit, time.time()]), flush=True)
 """
 _LIMIT = """#!/bin/sh
@@ -146,12 +149,15 @@ class Fleet:
         given = self._given
         each = given.agents // given.clones
         minute = given.interval * _IN_A_MINUTE
+        # Some seconds to start in; then no two of them are in step.
+        start = time.time() + given.clones / 10
         return [
             subprocess.Popen(
                 [
                     *(sys.executable, "-c", _AGENT, str(top)),
                     ",".join(f"agent-{at}-{number}" for number in range(each)),
                     *(str(given.rounds), str(minute)),
+                    str(start + minute / each * at / given.clones),
                 ],
                 stdout=subprocess.PIPE,
                 text=True,
@@ -223,11 +229,14 @@ class Fleet:
 
     def _tell(self, missing: list[Made]) -> None:
         delays, _ = self._delays()
-        pushes = len((self._hub / "taken").read_text().splitlines())
+        taken = [int(line) / 1e9 for line in (self._hub / "taken").read_text().split()]
+        gaps = [after - before for before, after in itertools.pairwise(taken)] or [0.0]
         count, interval = len(self._made), self._given.interval
         late = statistics.quantiles(delays, n=20)[-1] if len(delays) > 1 else 0.0
         print(
-            f"checkpoints: {count}; arrived: {count - len(missing)}; pushes: {pushes}"
+            f"checkpoints: {count}; arrived: {count - len(missing)};"
+            f" pushes: {len(taken)}, {statistics.median(gaps):.1f} s after each other"
+            f" in the median, {max(gaps):.1f} s at most"
         )
         print(f"kills: {self._kills}; load: {os.getloadavg()[0]:.1f}")
         print(

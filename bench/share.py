@@ -7,6 +7,7 @@ generated. Nothing is changed in it.
 """
 
 import argparse
+import hashlib
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,9 +27,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sessions", type=int, default=_MANY)
     parser.add_argument("--skip-large", action="store_true")
+    parser.add_argument("--skip-many", action="store_true")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gitcp-bench-") as base:
-        many(Path(base, "many"), given.gitcp, given.rounds, given.sessions)
+        if not given.skip_many:
+            many(Path(base, "many"), given.gitcp, given.rounds, given.sessions)
+        cared_for(Path(base, "cared"), given.gitcp, given.rounds, given.sessions)
         if given.skip_large:
             return
         tree = given.tree
@@ -117,6 +121,46 @@ def many(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
         table(title, in_turn(cases, rounds), cases[0].name)
 
 
+def cared_for(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
+    """A push of one session beside ten thousand, with less than a gc on both sides.
+
+    With a commit-graph of what is here; with one at the remote, too; with a gc of the
+    remote alone, as a server's own maintenance does it; to a pattern over 256 repositories.
+    """
+    graph = ["git", "commit-graph", "write", "--reachable"]
+    cases = []
+    for name, here, there in (
+        ("nothing", None, None),
+        ("commit-graph here", graph, None),
+        ("commit-graph here and there", graph, graph),
+        ("gc there", None, ["git", "gc", "-q"]),
+        ("gc there, commit-graph here", graph, ["git", "gc", "-q"]),
+    ):
+        hub, ann = _pair(base / name.replace(" ", "-"), gitcp, sessions, sessions)
+        for repository, command in ((ann, here), (hub, there)):
+            if command is not None:
+                run(command, repository)
+        cases += list(_cases(ann, hub, name, gitcp))
+    hub, ann = _pair(base / "few", gitcp, _FEW, _FEW)
+    few = list(_cases(ann, hub, "beside ten", gitcp))
+    hub, ann = _pair(base / "shards", gitcp, sessions, 1)
+    shards = base / "shards" / "sessions"
+    shards.mkdir()
+    for number in range(256):
+        run(["git", "init", "-q", "--bare", f"{number:02x}.git"], shards)
+    run(["git", "config", "gitcp.remote", f"{shards}/{{shard:02x}}.git"], ann)
+    run([gitcp, "push", "-q"], ann)
+    number = hashlib.sha256(b"mine").digest()[0]
+    run(["git", "remote", "add", "shard", shards / f"{number:02x}.git"], ann)
+    place = shards / f"{number:02x}.git"
+    sharded = _cases(ann, place, "over 256 repositories", gitcp, remote="shard")
+    table(
+        "Push of one session beside ten thousand, without git gc but for what is named",
+        in_turn([*few, *cases, *sharded], rounds),
+        few[0].name,
+    )
+
+
 def _pair(top: Path, gitcp: str, here: int, there: int) -> tuple[Path, Path]:
     """Returns a remote with so many sessions, and a project with so many."""
     hub, ann = top / "hub.git", top / "ann"
@@ -137,8 +181,14 @@ def _pair(top: Path, gitcp: str, here: int, there: int) -> tuple[Path, Path]:
     return hub, ann
 
 
-def _cases(ann: Path, hub: Path, name: str, gitcp: str) -> Iterator[Case]:
+def _cases(
+    ann: Path, hub: Path, name: str, gitcp: str, *, remote: str | None = None
+) -> Iterator[Case]:
+    """Yields a push by gitcp, to the pattern if `remote` is one of its places, and by git."""
     at = 0
+    where = "origin"
+    if remote is not None:
+        where = run(["git", "config", "gitcp.remote"], ann).strip()
 
     def save() -> None:
         nonlocal at
@@ -149,10 +199,10 @@ def _cases(ann: Path, hub: Path, name: str, gitcp: str) -> Iterator[Case]:
             run(["git", "pack-refs", "--all"], repository)
 
     def push() -> None:
-        run([gitcp, "push", "-q", "origin", "mine"], ann)
+        run([gitcp, "push", "-q", where, "mine"], ann)
 
     def pushed_by_git() -> None:
-        run(["git", "push", "-q", "origin", _MINE], ann)
+        run(["git", "push", "-q", remote or "origin", _MINE], ann)
 
     yield Case(name, push, save)
     yield Case(f"{name}: git push", pushed_by_git, save)
