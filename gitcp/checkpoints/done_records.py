@@ -45,6 +45,10 @@ class DoneRecords:
             before = last
         return cls(intervals)
 
+    def copy(self) -> "DoneRecords":
+        """Returns one that does not change with this."""
+        return DoneRecords(self._intervals)
+
     @property
     def position(self) -> dict[str, Any]:
         """What is saved."""

@@ -23,6 +23,9 @@ from gitcp.git.pack import entry
 from gitcp.git.repository import Repository
 from gitcp.names import encode
 
+# Pages, each after those that it follows on; and those known ones that were met.
+PagesRead = tuple[list[LedgerCommit], set[str]]
+
 
 def new_page(
     session: str,
@@ -91,7 +94,7 @@ class _Objects(dict[bytes, bytes]):
 
 def read_pages(
     read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
-) -> tuple[list[LedgerCommit], set[str]]:
+) -> PagesRead:
     """Returns the pages below a commit, each after those that it follows on.
 
     Those in `known` are left out, with all below them; which of them were met is the

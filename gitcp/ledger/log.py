@@ -24,10 +24,11 @@ from gitcp.format.ledger import (
     value_name,
 )
 from gitcp.git.repository import Repository
-from gitcp.ledger.commits import new_page, read_pages, record_key
+from gitcp.ledger.commits import PagesRead, new_page, read_pages, record_key
 from gitcp.ledger.group_commit import GroupCommit
 from gitcp.ledger.join import join
-from gitcp.ledger.page_cache import PageCache
+from gitcp.ledger.known_pages import KnownPages
+from gitcp.ledger.page_cache import Kept, PageCache
 from gitcp.ledger.signing import RecordSigner
 from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
@@ -65,10 +66,7 @@ class Ledger:
         self._reset()
 
     def _reset(self) -> None:
-        self._tip: str | None = None
-        self._pages: list[LedgerCommit] = []
-        self._known: set[str] = set()
-        self._trees: dict[tuple[str, int, str], bytes] = {}
+        self._known = KnownPages()
         # Held for moments, around what is known of the ledger; never while writing.
         self._lock = threading.Lock()
         self._appends = GroupCommit(self._add)
@@ -90,11 +88,55 @@ class Ledger:
     def since(self, count: int) -> list[LedgerCommit]:
         """Returns the pages after the first `count`, as `pages` does."""
         with self._lock:
-            if self._current:
-                return self._pages[count:]
+            if self._current and self._known.whole:
+                return self._known.pages[count:]
         with self._log.held(catch_up=True), self._lock:
+            if not self._known.whole:
+                self._forget_pages()
             self._refresh()
-            return self._pages[count:]
+            return self._known.pages[count:]
+
+    def after(self, page: str, last: int) -> list[LedgerCommit] | None:
+        """Returns the pages after one, whose last record has the number `last`.
+
+        Those before it are not read for that. None where it is not in the ledger (now).
+        """
+        with self._lock:
+            if self._current and page in self._known.places:
+                return self._known.after(page)
+        with self._log.held(catch_up=True), self._lock:
+            if self._known.tip is not None:
+                self._refresh()
+            known = self._known
+            if page not in known.places and not (known.whole and known.pages):
+                self._forget_pages()
+                self._begin(KnownPages.beginning_after(page, last, keeps=False))
+            return self._known.after(page)
+
+    def select(self, wanted: Callable[[str], bool]) -> Kept | None:
+        """Returns those pages kept beside the store that are about scopes that are wanted.
+
+        `after` has those that follow. None where pages were read already, where none are
+        kept, or where they belong to another ledger.
+        """
+        with self._log.held(catch_up=True), self._lock:
+            if self._known.tip is not None:
+                return None
+            kept = self._cache.select(wanted)
+            if kept is None:
+                self._cache.forget()
+                return None
+            self._begin(KnownPages.beginning_after(kept.page, kept.last, keeps=True))
+            return kept if kept.page in self._known.places else None
+
+    def _begin(self, known: KnownPages) -> None:
+        """Reads what follows on a page, and nothing else; both locks are held."""
+        self._known = known
+        try:
+            self._refresh()
+        except CorruptError:
+            # It is not in this ledger. What reads the whole tells what is damaged.
+            self._forget_pages()
 
     def records(self) -> list[Record]:
         """Returns the records of all pages."""
@@ -114,8 +156,8 @@ class Ledger:
             if tip is None:
                 return 0, ""
             with self._lock:
-                if tip == self._tip:
-                    return self._pages[-1].records[-1].n, tip
+                if tip == self._known.tip:
+                    return self._known.last, tip
             trailers = ledger_trailers(self._commit(tip))
         if trailers is None:
             raise CorruptError(
@@ -145,65 +187,46 @@ class Ledger:
 
     def _refresh(self) -> None:
         """Reads the pages that are not known yet; both locks are held."""
-        tip = self._find_tip()
-        if tip == self._tip:
+        tip, before = self._find_tip(), self._known.tip
+        if tip == before:
             return
         if tip is not None:
             new, met = self._read_on(tip)
-            purged = any(self._tip in page.purged for page in new)
-            if self._tip is None or self._tip in met or purged:
+            purged = any(before in page.purged for page in new)
+            if before is None or before in met or purged:
                 if purged:
                     # Every page after the first that was purged is another one.
                     new, _ = self._read(tip, set())
                     self._forget_pages()
-                self._take(new)
-                self._tip = tip
+                self._known.take(new)
+                self._known.tip = tip
                 return
         raise CorruptError(
-            f"{self.ref} was moved back: {self._tip} is not in it any more",
-            hint=f"git update-ref {self.ref} {self._tip} puts it right",
+            f"{self.ref} was moved back: {before} is not in it any more",
+            hint=f"git update-ref {self.ref} {before} puts it right",
         )
 
-    def _read_on(self, tip: str) -> tuple[list[LedgerCommit], set[str]]:
+    def _read_on(self, tip: str) -> PagesRead:
         """Returns the pages that are not known, as `_read` does, and reads kept ones."""
-        kept = self._cache.read() if self._tip is None else []
-        if not kept:
-            return self._read(tip, self._known)
-        new, met = self._read(tip, {page.oid for page in kept})
-        if kept[-1].oid in met:
-            return [*kept, *new], met
-        # They are of a ledger that was purged since, or of another one.
-        self._cache.forget()
-        return self._read(tip, self._known)
+        kept = self._cache.read() if self._known.tip is None else []
+        if kept:
+            new, met = self._read(tip, {page.oid for page in kept})
+            if kept[-1].oid in met:
+                return [*kept, *new], met
+            # They are of a ledger that was purged since, or of another one.
+            self._cache.forget()
+        return self._read(tip, self._known.places)
 
     def _forget_pages(self) -> None:
-        self._pages.clear()
-        self._known.clear()
-        self._trees.clear()
+        self._known = KnownPages()
         self._cache.forget()
 
-    def _read(
-        self, tip: str, known: Collection[str]
-    ) -> tuple[list[LedgerCommit], set[str]]:
+    def _read(self, tip: str, known: Collection[str]) -> PagesRead:
         """Returns the pages below a commit that are not known, and those met that are."""
         return read_pages(self._commit, tip, self.ref, known)
 
     def _commit(self, tip: str) -> Commit:
         return self._log.commit(bytes.fromhex(tip))
-
-    def _take(self, new: Sequence[LedgerCommit]) -> None:
-        self._pages += new
-        for page in new:
-            self._known.add(page.oid)
-            self._trees.update(
-                (record_key(record), page.tree)
-                for record in page.records
-                if record.size
-            )
-
-    def is_ours(self, record: Record) -> bool:
-        """Whether a record was written in this repository."""
-        return self.signet.is_ours(record)
 
     def value(self, record: Record) -> bytes:
         """Returns the JSON text of a result.
@@ -214,8 +237,10 @@ class Ledger:
         """
         if not record.size:
             return b"null" if record.value is UNSET else bytes(record.value)
+        if not self._known.whole:
+            self.pages()
         with self._log.held(catch_up=True):
-            root = self._trees.get(record_key(record))
+            root = self._known.trees.get(record_key(record))
             entry = self._log.tree(root).get(value_name(record.n)) if root else None
             if entry is None:
                 raise CorruptError(
@@ -245,7 +270,8 @@ class Ledger:
         with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
-                self._cache.keep(self._pages)
+                if self._known.keeps:
+                    self._cache.keep(self._known.pages)
                 self._current = True
             try:
                 return self._publish(records)
@@ -260,26 +286,25 @@ class Ledger:
         Raises:
             StorageError: the disk refused; it is not in it.
         """
-        parents = [parent for parent in (self._tip, joins) if parent is not None]
-        last = self._pages[-1].records[-1].n if self._pages else 0
+        parents = [parent for parent in (self._known.tip, joins) if parent is not None]
         page, objects = new_page(
             self.session,
             records,
             parents,
-            last,
+            self._known.last,
             self._clock(),
             self.repository.form,
         )
         self._move(page.oid, objects)
         if joins is None:
             with self._lock:
-                self._take([page])
-                self._tip = page.oid
+                self._known.take([page])
+                self._known.tip = page.oid
         return page.records
 
     def _move(self, new: str, objects: dict[bytes, bytes]) -> None:
         """Moves the ref in the write-ahead log, durably."""
-        self._log.append(RefMove(self.ref, self._tip, new), objects)
+        self._log.append(RefMove(self.ref, self._known.tip, new), objects)
 
     def adopt(self, theirs: str) -> str:
         """Makes this ledger hold all of another that went on from the same beginning.
@@ -293,17 +318,18 @@ class Ledger:
             BusyError: another process kept the write-ahead log.
             StorageError: the disk refused.
         """
+        self.pages()
         with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
-                known = self._known | {
-                    old for page in self._pages for old in page.purged
-                }
+                purged = {old for page in self._known.pages for old in page.purged}
+                known = self._known.places.keys() | purged
             if theirs in known:
                 return UP_TO_DATE
             _, met = self._read(theirs, known)
-            if self._tip is None or self._tip in met:
-                done = CREATED if self._tip is None else FAST_FORWARD
+            tip = self._known.tip
+            if tip is None or tip in met:
+                done = CREATED if tip is None else FAST_FORWARD
                 self._move(theirs, {})
             else:
                 self._publish([self._sealed(Record(0, "", JOINED, ""))], joins=theirs)
@@ -344,6 +370,23 @@ class Ledger:
         """
         with self._log.drained():
             yield
+
+    def keep(self) -> None:
+        """Writes pages that were read beside the store, where there are enough of them.
+
+        Raises:
+            BusyError: other processes kept the log busy.
+            StorageError: the disk refused.
+        """
+        with self._lock:
+            known = self._known
+            if not (known.keeps and self._cache.is_due(known.pages)):
+                return
+        with self._log.held(write=True, catch_up=True), self._lock:
+            self._refresh()
+            if self._known.keeps:
+                self._cache.keep(self._known.pages)
+        self._drainer.note(self)
 
     def drop_kept(self) -> None:
         """Removes what is kept of its pages beside the store; for use within `drained`.

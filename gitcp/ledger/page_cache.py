@@ -5,15 +5,16 @@ it is now, goes on from the last of them.
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from gitcp import durable
-from gitcp.format.ledger import LedgerCommit, Record, Undo
+from gitcp.format.ledger import ABOUT_STEPS, INTENT, LedgerCommit, Record, Undo
 from gitcp.git.repository import Repository
 from gitcp.ledger.signing import RecordSigner
 from gitcp.names import encode
@@ -26,7 +27,30 @@ _MOST = 256 << 20
 _MAC = sha256().digest_size
 # A version that knows more fields finds them in the ledger, and not in these files.
 _FIELDS = (LedgerCommit._fields, Record.__struct_fields__, Undo.__struct_fields__)
-_HEAD = b"gitcp-pages 1 %s\n" % sha256(repr(_FIELDS).encode()).hexdigest().encode()
+_HEAD = b"gitcp-pages 2 %s\n" % sha256(repr(_FIELDS).encode()).hexdigest().encode()
+
+
+class Index(msgspec.Struct, array_like=True, frozen=True):
+    """What the pages of a file are about, to read only some of them.
+
+    `page` is the oid of the last one, and `last` the number of its last record. `scopes`
+    has for each page the scope of the steps that it is about, if it is about nothing else
+    and they began in this file; it is empty where the pages do not follow one another.
+    """
+
+    page: str
+    last: int
+    branches: tuple[str, ...]
+    scopes: tuple[str | None, ...]
+
+
+class Kept(NamedTuple):
+    """Some of the pages that are kept, which end with `page` and the record `last`."""
+
+    pages: list[LedgerCommit]
+    branches: set[str]
+    page: str
+    last: int
 
 
 class PageCache:
@@ -49,33 +73,72 @@ class PageCache:
         """Begins again: the pages are others now."""
         self._kept: list[bytes] = []
         self._count = self._size = 0
+        self._page = ""
 
     def read(self) -> list[LedgerCommit]:
         """Returns the first pages of the ledger, as far as they are kept."""
-        self.forget()
         pages: list[LedgerCommit] = []
+        for _, text in self._files():
+            pages += _PAGE.decode_lines(text)
+            self._count = len(pages)
+        return pages
+
+    def select(self, wanted: Callable[[str], bool]) -> Kept | None:
+        """Returns those of the kept pages that are about steps in scopes that are wanted.
+
+        Also those that are about something else. None where the pages that are kept do
+        not follow one another, or there are none. `keep` takes what follows on them.
+        """
+        pages: list[LedgerCommit] = []
+        branches = set[str]()
+        index = None
+        for index, text in self._files():
+            if not index.scopes:
+                return None
+            branches.update(index.branches)
+            lines = text.split(b"\n")
+            for scope, line in zip(index.scopes, lines, strict=False):
+                if scope is None or wanted(scope):
+                    pages.append(_PAGE.decode(line))
+        if index is None:
+            return None
+        return Kept(pages, branches, index.page, index.last)
+
+    def _files(self) -> Iterator[tuple[Index, bytes]]:
+        """Yields the index of each file that is as it was written, and its lines."""
+        self.forget()
         for number in count():
             try:
                 raw = self._path(number).read_bytes()
             except OSError:
                 # Not there, or not for this user: git has the pages.
-                break
+                return
             seal, text = raw[:_MAC], raw[_MAC:]
             ours = self._seal(text) if text.startswith(_HEAD) else None
             if ours is None or not hmac.compare_digest(seal, ours):
-                break
-            pages += _DECODER.decode(memoryview(text)[len(_HEAD) :])
-            self._note(seal, len(pages), len(raw))
-        return pages
+                return
+            head, _, lines = text[len(_HEAD) :].partition(b"\n")
+            index = _INDEX.decode(head)
+            self._note(seal, index.page, len(raw))
+            yield index, lines
+
+    def is_due(self, pages: Sequence[LedgerCommit]) -> bool:
+        """Whether there are enough pages for one more file; `pages` as in `keep`."""
+        return self._end(pages) is not None
 
     def keep(self, pages: Sequence[LedgerCommit]) -> None:
-        """Writes down pages that are not kept yet, one file at most; `pages` are all."""
+        """Writes down pages that are not kept yet, one file at most.
+
+        `pages` are all, or after `select` all that follow on those that it found.
+        """
         end = self._end(pages)
-        if end is None or self._size > _MOST:
+        if end is None:
             return
-        text = _HEAD + _ENCODER.encode(pages[self._count : end])
+        new = pages[self._count : end]
+        lines = _ENCODER.encode_lines(new)
+        text = _HEAD + _ENCODER.encode(_index(self._page, new)) + b"\n" + lines
         try:
-            _DECODER.decode(memoryview(text)[len(_HEAD) :])
+            _PAGE.decode_lines(lines)
         except msgspec.MsgspecError:
             # A value holds what msgspec refuses, as the escape of a lone surrogate.
             self._size = _MOST + 1
@@ -92,7 +155,8 @@ class PageCache:
             # What the step records comes first: nothing is lost, and reading takes longer.
             self._size = _MOST + 1
             return
-        self._note(seal, end, len(text))
+        self._note(seal, new[-1].oid, len(text))
+        self._count = end
 
     def remove(self) -> None:
         """Removes the files.
@@ -106,9 +170,9 @@ class PageCache:
 
     def _end(self, pages: Sequence[LedgerCommit]) -> int | None:
         """Returns up to where to keep pages next: to one that all before it lead to."""
-        if len(pages) - self._count < _PAGES:
+        if len(pages) - self._count < _PAGES or self._size > _MOST:
             return None
-        heads = {pages[self._count - 1].oid} if self._count else set[str]()
+        heads = {self._page} if self._page else set[str]()
         for number, page in enumerate(pages[self._count :], 1):
             heads.difference_update(page.parents)
             heads.add(page.oid)
@@ -116,9 +180,9 @@ class PageCache:
                 return self._count + number
         return None
 
-    def _note(self, seal: bytes, end: int, size: int) -> None:
+    def _note(self, seal: bytes, page: str, size: int) -> None:
         self._kept.append(seal)
-        self._count = end
+        self._page = page
         self._size += size
 
     def _path(self, number: int) -> Path:
@@ -131,7 +195,30 @@ class PageCache:
 
 
 _ENCODER = msgspec.json.Encoder()
-_DECODER = msgspec.json.Decoder(list[LedgerCommit])
+_PAGE = msgspec.json.Decoder(LedgerCommit)
+_INDEX = msgspec.json.Decoder(Index)
+
+
+def _index(before: str, pages: Sequence[LedgerCommit]) -> Index:
+    """Returns the index of a file of pages, which comes after the page `before`."""
+    began: dict[str, str] = {}
+    scopes: list[str | None] = []
+    branches: dict[str, None] = {}
+    for page in pages:
+        if "".join(page.parents) != before:
+            scopes = []
+            break
+        before = page.oid
+        found = set[str | None]()
+        for record in page.records:
+            branches[record.branch] = None
+            if record.kind == INTENT:
+                began.setdefault(record.id, record.scope)
+            about = record.kind in ABOUT_STEPS
+            found.add(began.get(record.id) if about else None)
+        scopes.append(found.pop() if len(found) == 1 else None)
+    last = pages[-1]
+    return Index(last.oid, last.records[-1].n, tuple(branches), tuple(scopes))
 
 
 def remove_all(repository: Repository) -> None:

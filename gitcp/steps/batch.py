@@ -8,6 +8,7 @@ from gitcp.checkpoints import batch as batches
 from gitcp.checkpoints.session import BaseSession
 from gitcp.errors import StepUnknownError, UsageError
 from gitcp.ledger.call import DID_NOT, DONE, OPEN, RUN_AGAIN, StepSlot
+from gitcp.project.workspace import Current
 
 if TYPE_CHECKING:
     from gitcp.steps.dispatch import Chunk
@@ -100,7 +101,7 @@ class Batch(batches.Batch[T]):
         self.unknown = {}
         chunks = self._chunks(size)
         following = next(chunks, None)
-        with Dispatch(self._executor, function) as out:
+        with Dispatch(self._executor, function, self._briefer()) as out:
             while following is not None or out:
                 while following is not None and len(out) < ahead:
                     out.submit(following)
@@ -119,6 +120,13 @@ class Batch(batches.Batch[T]):
                     raise outcome.error[1]
         if self.unknown:
             raise self._left_out()
+
+    def _briefer(self) -> "Callable[[int, int], bytes | None]":
+        from gitcp.steps.briefer import Briefer  # noqa: PLC0415  on use
+
+        session = self._session
+        current = Current(session.name, session.branch)
+        return Briefer(session.workspace, current, self._done).brief
 
     def _chunks(self, size: int) -> "Iterator[Chunk[T]]":
         from gitcp.steps.dispatch import Chunk  # noqa: PLC0415  on use

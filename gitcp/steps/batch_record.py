@@ -8,14 +8,18 @@ from contextvars import ContextVar
 from gitcp.errors import UsageError
 from gitcp.format.ledger import LOCAL
 from gitcp.ledger.call import Call, StepSlot
+from gitcp.steps.briefing import BriefedSteps, scope_of
 from gitcp.steps.model import Options
 
 
 class _Record:
     """A record by its number; `beside`: others may be worked on at the same time."""
 
-    def __init__(self, number: int, *, beside: bool) -> None:
+    def __init__(
+        self, number: int, briefing: BriefedSteps | None, *, beside: bool
+    ) -> None:
         self.number = number
+        self.briefing = briefing
         self.beside = beside
         self.counts: Counter[tuple[str, str]] = Counter()
 
@@ -24,13 +28,21 @@ _current: ContextVar[_Record | None] = ContextVar("gitcp_record", default=None)
 
 
 @contextmanager
-def entered(number: int, *, beside: bool) -> Iterator[None]:
+def entered(
+    number: int, briefing: BriefedSteps | None = None, *, beside: bool
+) -> Iterator[None]:
     """Makes a record the current one: its steps are counted from 1."""
-    token = _current.set(_Record(number, beside=beside))
+    token = _current.set(_Record(number, briefing, beside=beside))
     try:
         yield
     finally:
         _current.reset(token)
+
+
+def briefing() -> BriefedSteps | None:
+    """Returns what this worker was briefed on, if it was."""
+    record = _current.get()
+    return record.briefing if record is not None else None
 
 
 def not_in_workers(ask: Callable[[Call], str]) -> Callable[[Call], str]:
@@ -62,7 +74,6 @@ def next_slot(options: Options) -> StepSlot | None:
         )
     if options.key is not None:
         return None
-    scope = f"{options.scope}/" if options.scope else ""
     record.counts[options.scope, options.name] += 1
     call = str(record.counts[options.scope, options.name])
-    return StepSlot(f"{scope}record {record.number}", options.name, call)
+    return StepSlot(scope_of(record.number, options.scope), options.name, call)

@@ -31,15 +31,18 @@ class Dispatch(Generic[T]):
     """The chunks that are handed out and not taken back; use it as a context manager.
 
     `executor` may be a function that returns one: then it is closed at the end, and made
-    again where a lost worker breaks it. None: the caller's thread does the work.
+    again where a lost worker breaks it. None: the caller's thread does the work. `brief`
+    makes the briefing of a worker on records, first to last.
     """
 
     def __init__(
         self,
         executor: Executor | Callable[[], Executor] | None,
         function: Callable[[T], Any],
+        brief: Callable[[int, int], bytes | None] = lambda _first, _last: None,
     ) -> None:
         self._function = function
+        self._brief = brief
         self._make: Callable[[], Executor] | None = None
         self._executor: Executor | None = None
         if executor is None or isinstance(executor, Executor):
@@ -84,6 +87,7 @@ class Dispatch(Generic[T]):
                 chunk.records,
                 os.getpid(),
                 secrets.token_hex(8),
+                self._brief(chunk.first, chunk.first + len(chunk.records) - 1),
             )
         except BrokenExecutor as exc:
             self._renew(executor, exc)

@@ -174,7 +174,7 @@ class Engine:
 
     def _resolve_interrupted(self, call: Call, options: Options) -> Call:
         """Decides on a step that began, has no result, and that no process is running."""
-        files = call.effect == LOCAL and self.ledger.is_ours(call.intent)
+        files = call.effect == LOCAL and self.ledger.signet.is_ours(call.intent)
         if not call.error:
             noted = "it was interrupted before its result was recorded"
             record = self.history.about(UNKNOWN, call, error=noted)
@@ -190,7 +190,7 @@ class Engine:
             self.history.note(record)
         if options.unknown == RETRY:
             if files:
-                mine = filter(self.ledger.is_ours, self.ledger.records())
+                mine = filter(self.ledger.signet.is_ours, self.ledger.records())
                 remains.put_back(self.workspace, self.current, call, list(mine))
             return call._replace(state=MAY_RUN_AGAIN)
         if options.unknown == ASK and self.ask is not None:
@@ -203,7 +203,7 @@ class Engine:
 
     def _outcome_unknown(self, call: Call) -> StepUnknownError:
         where, ended = " elsewhere", "was interrupted there, or is still running"
-        if self.ledger.is_ours(call.intent):
+        if self.ledger.signet.is_ours(call.intent):
             where, ended = "", "was interrupted"
         begun = f"the step {show_call(call)!a} began at {call.intent.at}{where}"
         return StepUnknownError(
@@ -308,7 +308,7 @@ class Engine:
         if options.effect != LOCAL:
             tip = self.workspace.store.tip(self.current.session, self.current.branch)
             return tip.id if tip is not None else ""
-        known = call is not None and self.ledger.is_ours(call.intent)
+        known = call is not None and self.ledger.signet.is_ours(call.intent)
         if call is not None and known and call.intent.before and call.effect == LOCAL:
             # What it left half done is not how the files were before it.
             return call.intent.before

@@ -9,10 +9,10 @@ from gitcp.format.ledger import BACK, INTENT, Record
 from gitcp.ledger.call import Call, StepSlot
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import batch_record, results, rewind
+from gitcp.steps import batch_record, rewind
+from gitcp.steps.briefing import BriefedSteps, round_of
 from gitcp.steps.model import Options
-
-_NO_ARGUMENTS = results.digest(())
+from gitcp.steps.reopened import Identity, identity
 
 
 class History:
@@ -25,6 +25,7 @@ class History:
         self.ledger = workspace.ledgers.of(current.session)
         self._store = workspace.store
         self._current = current
+        self._workspace = workspace
         self._counts: Counter[tuple[str, str]] = Counter()
         self._reset_after_fork()
         at_fork.in_child(self, History._reset_after_fork)
@@ -54,6 +55,9 @@ class History:
     def call(self, slot: StepSlot) -> Call | None:
         """Returns one step of this branch; see `live`."""
         with self._lock:
+            briefing = self._briefing(slot)
+            if briefing is not None:
+                return briefing.calls.get(slot)
             self._refresh()
             return self._book.call(self._current.branch, slot, self._line)
 
@@ -73,14 +77,37 @@ class History:
     def times(self, slot: StepSlot, given: str) -> int:
         """Returns how often a step began with the same arguments, by their digest."""
         with self._lock:
+            briefing = self._briefing(slot)
+            if briefing is not None:
+                return briefing.rounds[round_of(slot, given)]
             self._refresh()
-            return self._loops[_round(slot, given)]
+            return self._loops[round_of(slot, given)]
+
+    @at_fork.computed
+    def _identity(self) -> Identity:
+        return identity(self._workspace, self._current)
+
+    def _briefing(self, slot: StepSlot) -> BriefedSteps | None:
+        """Returns the briefing on a step with what came since, from the process of the batch.
+
+        None where that is not enough, or all was read already.
+        """
+        briefing = None if self._opened else batch_record.briefing()
+        if (
+            briefing is None
+            or not briefing.knows(slot)
+            or briefing.identity != self._identity
+        ):
+            return None
+        return briefing if briefing.catch_up(self.ledger) else None
 
     def is_ours(self, call: Call) -> bool:
         """Whether every command and write that a step asks for was recorded here."""
         records = (call.intent, call.result)
         return all(
-            self.ledger.is_ours(record) for record in records if record is not None
+            self.ledger.signet.is_ours(record)
+            for record in records
+            if record is not None
         )
 
     def about(self, kind: str, call: Call, **fields: Any) -> Record:
@@ -120,7 +147,7 @@ class History:
                     continue
                 if record.kind == INTENT:
                     slot = StepSlot(record.scope, record.step, record.call)
-                    self._loops[_round(slot, record.input)] += 1
+                    self._loops[round_of(slot, record.input)] += 1
                 elif record.kind == BACK:
                     self._went_back(record, running=mine)
             if self._tip in page.parents or not (self._tip or page.parents):
@@ -140,14 +167,3 @@ class History:
             if slot.call.isdecimal():
                 name = slot.scope, slot.name
                 self._counts[name] = max(self._counts[name], int(slot.call))
-
-
-def _round(slot: StepSlot, given: str) -> StepSlot:
-    """Returns what is the same each time that a program goes round in a circle.
-
-    That is the step's name and its arguments; its key, where it was given none, or its
-    place, where JSON could not tell them.
-    """
-    if not given or (given == _NO_ARGUMENTS and not slot.call.isdecimal()):
-        return slot
-    return slot._replace(call=given)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gitcp.checkpoints.session import BaseSession
 from gitcp.errors import GitcpError, UsageError
-from gitcp.project.workspace import open_workspace
+from gitcp.project.workspace import Current, Workspace, open_workspace
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 
@@ -22,6 +22,24 @@ class SentSession(NamedTuple):
     machine: str
     device: int
     inode: int
+
+
+class Identity(NamedTuple):
+    """What tells a branch of a session from all others, whatever path leads to it."""
+
+    machine: str
+    device: int
+    inode: int
+    name: str
+    branch: str
+
+
+def identity(workspace: Workspace, current: Current) -> Identity:
+    """Returns what tells a branch of a session from all others."""
+    status = os.stat(workspace.repository.common_dir)
+    return Identity(
+        _machine(), status.st_dev, status.st_ino, current.session, current.branch
+    )
 
 
 _opened: dict[SentSession, BaseSession] = {}

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from gitcp.errors import StepUnknownError
 from gitcp.steps import batch_record
+from gitcp.steps.briefing import BriefedSteps
 
 # Seconds between two looks at whether the process of the batch is alive.
 _LOOK = 1.0
@@ -34,23 +35,25 @@ def work(
     records: Sequence[Any],
     process: int,
     token: str,
+    briefing: bytes | None = None,
 ) -> bytes:
     """Returns the pickled `Outcome` of a chunk whose first record has the number `first`.
 
     `process` is the one of the batch. `token` is another one each time: Dask takes calls
-    with the same arguments for one.
+    with the same arguments for one. `briefing` is a pickled `Briefing`.
     """
     del token
     child = _is_child_of(process)
     if child:
         _end_with(process)
+    known = BriefedSteps(pickle.loads(briefing)) if briefing is not None else None  # noqa: S301
     outcome = Outcome([], [])
     for place, one in enumerate(records):
         with _busy:
             if child and os.getppid() != process:
                 # The records that are left are run by another process.
                 os._exit(1)
-            outcome = _call(function, first, place, one, outcome, beside=True)
+            outcome = _call(function, first, place, one, outcome, known, beside=True)
         if outcome.error is not None:
             break
     return _pickled(outcome)
@@ -74,11 +77,12 @@ def _call(
     place: int,
     one: Any,
     outcome: Outcome,
+    briefing: BriefedSteps | None = None,
     *,
     beside: bool,
 ) -> Outcome:
     try:
-        with batch_record.entered(first + place, beside=beside):
+        with batch_record.entered(first + place, briefing, beside=beside):
             outcome.results.append((place, function(one)))
     except StepUnknownError as exc:
         outcome.unknown.append((place, exc))

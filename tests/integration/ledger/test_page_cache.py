@@ -104,7 +104,7 @@ def test_a_damaged_file_and_those_after_it_are_not_read(repo, read, damage):
             "changed": raw.replace(b'"value":1', b'"value":2', 1),
             "truncated": raw[:-30],
             "empty": b"",
-            "other format": raw.replace(b"gitcp-pages 1", b"gitcp-pages 2", 1),
+            "other format": raw.replace(b"gitcp-pages 2", b"gitcp-pages 1", 1),
         }[damage]
     )
     assert path.read_bytes() != raw
