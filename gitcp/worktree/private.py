@@ -123,18 +123,19 @@ class PrivateGit:
         )
 
     def start_writing(
-        self, index: bytes, where: bytes, lock: int, workers: int
+        self, index: bytes, directory: int, lock: int, workers: int
     ) -> Process:
         """Starts to write the files of an index below a directory; nothing there is replaced.
 
-        No rule, filter, hook or setting of the project's or the user's has a part in it. As
+        git gets the directory as a descriptor: a path could lead elsewhere by then. No
+        rule, filter, hook or setting of the project's or the user's has a part in it. As
         long as git or one of its workers runs, the lock of which `lock` is the descriptor is
         held, even after a kill of this process. They are a process group.
         """
         file = self.directory / "missing"
         durable.replace(file, index, sync=False)
         environment = {
-            **self._environment(Path(os.fsdecode(where))),
+            **self._environment(Path(os.curdir)),
             **_ALONE,
             "GIT_INDEX_FILE": str(file),
             "GIT_OBJECT_DIRECTORY": str(self._repository.common_dir / "objects"),
@@ -143,7 +144,7 @@ class PrivateGit:
         words = [word for setting in settings for word in ("-c", setting)]
         return start(
             [*words, "checkout-index", "--all", "--quiet"],
-            cwd=os.fsdecode(where),
+            cwd=f"/proc/self/fd/{directory}",
             env=environment,
             new_session=True,
             inherited=(lock,),

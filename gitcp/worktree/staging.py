@@ -114,10 +114,10 @@ class Staging:
         for above, group in groupby(self.missing, _above):
             together = list(group)
             raw = indexes.encode(self._entries(together), repository.form)
-            where = os.fsencode(self._top / os.fsdecode(above))
             try:
                 for one in together:
                     self._make(one)
+                where = self._root.directory(above)
                 _end(private.start_writing(raw, where, self._lock, bulk.workers()))
             except (OSError, GitFailedError):
                 return False

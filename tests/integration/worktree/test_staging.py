@@ -65,9 +65,9 @@ def by_git(monkeypatch) -> list[bytes]:
     places: list[bytes] = []
     start = PrivateGit.start_writing
 
-    def noting(self, index, where, lock, workers):
-        places.append(where)
-        return start(self, index, where, lock, workers)
+    def noting(self, index, directory, lock, workers):
+        places.append(os.fsencode(os.readlink(f"/proc/self/fd/{directory}")))
+        return start(self, index, directory, lock, workers)
 
     monkeypatch.setattr(PrivateGit, "start_writing", noting)
     return places
@@ -214,6 +214,30 @@ def test_a_directory_that_appears_meanwhile_is_not_replaced(lost, by_git, monkey
     assert found == expected
     assert by_git
     assert not hidden(lost)
+
+
+def test_git_does_not_write_through_a_link_that_appears_meanwhile(
+    lost, tmp_path, monkeypatch
+):
+    start, outside = PrivateGit.start_writing, tmp_path / "outside"
+    outside.mkdir()
+    swapped = []
+
+    def swapping(self, index, directory, lock, workers):
+        if os.readlink(f"/proc/self/fd/{directory}").endswith("/there"):
+            (lost / "there").rename(lost / "moved")
+            (lost / "there").symlink_to(outside)
+            for name in os.listdir(lost / "moved"):
+                if name.startswith(".gitcp-tmp-"):
+                    # Where git would write if it followed the link.
+                    (outside / name).mkdir()
+                    swapped.append(name)
+        return start(self, index, directory, lock, workers)
+
+    monkeypatch.setattr(PrivateGit, "start_writing", swapping)
+    assert invoke(lost, "restore", "-y", "1").returncode
+    assert swapped
+    assert not [path for path in outside.rglob("*") if not path.is_dir()]
 
 
 @pytest.mark.parametrize("content", [None, b"other bytes"])
