@@ -16,6 +16,7 @@ from gitcp.clients.client import ClientPlaces, Source
 from gitcp.clients.history import Kept, Leave, is_within
 from gitcp.format import jsontext
 
+_TABLES = ("session", "message", "part")
 _SESSIONS = (
     "SELECT id, parent_id, directory, project_id, slug, path, title, version, agent,"
     " model, permission, cost, time_created, time_updated FROM session"
@@ -50,10 +51,23 @@ def find(
     try:
         address = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as database:
-            database.execute("PRAGMA trusted_schema = OFF")
+            database.set_authorizer(_reads_only)
             yield from _sessions(database, path, roots, leave)
     except sqlite3.Error as exc:
         leave(str(path), f"cannot be read: {exc}")
+
+
+def _reads_only(action: int, table: str | None, *_: object) -> int:
+    """Allows SQLite to read three tables, and a view in their place nothing else.
+
+    `trusted_schema = OFF` refuses the whole of Kilo's database: its indexes call json_extract().
+    """
+    import sqlite3  # noqa: PLC0415  some builds of Python have none
+
+    if action == sqlite3.SQLITE_SELECT:
+        return sqlite3.SQLITE_OK
+    read = action == sqlite3.SQLITE_READ and table in _TABLES
+    return sqlite3.SQLITE_OK if read else sqlite3.SQLITE_DENY
 
 
 def _sessions(

@@ -313,6 +313,8 @@ def add_opencode(home: Path, top: Path, name: str = "opencode") -> Path:
     database.execute(f"CREATE TABLE session({fields})")
     database.execute("CREATE TABLE message(id, session_id, time_created, data)")
     database.execute("CREATE TABLE part(id, message_id, session_id, data)")
+    # As Kilo's own: SQLite refuses such a file where its schema is not trusted.
+    database.execute("CREATE INDEX role ON message(id, json_extract(data, '$.role'))")
     model = '{"id":"m","providerID":"p"}'
     at = 1_772_614_800_000
     for ident, parent in (("ses_one", None), ("ses_sub", "ses_one")):
@@ -364,6 +366,17 @@ def test_opencode_s_database_is_read_and_not_written(repo, home, sealed, name):
     assert done.returncode == 3
     told = f"{name}.db: cannot be read: file is not a database"
     assert told.encode() in done.stderr
+
+
+def test_a_view_in_opencode_s_database_runs_nothing(repo, sealed):
+    path = add_opencode(sealed, repo)
+    database = sqlite3.connect(path)
+    database.execute("ALTER TABLE session RENAME TO kept")
+    database.execute("CREATE VIEW session AS SELECT * FROM kept WHERE abs(cost) = 0")
+    database.close()
+    done = ok(repo, "import-history", status=3)
+    assert done["conversations"] == []
+    assert "opencode.db: cannot be read: " in done["left"][0]
 
 
 def add_qwen(home: Path, top: Path, session: str) -> None:
