@@ -1,9 +1,10 @@
 """What an agent waits for: hooks of Claude Code in a project of 20,000 files.
 
-python bench/hooks.py --gitcp VENV/bin/gitcp
+python bench/hooks.py --gitcp VENV/bin/gitcp [--clients]
 
 Each case is a shell with the very command that `gitcp install claude-code` writes, as the
-client starts it, beside the same shell with no hook in it.
+client starts it, beside the same shell with no hook in it. `--clients` does so with the
+hooks of each client whose conversations gitcp keeps, and needs a Python that has gitcp.
 """
 
 import argparse
@@ -104,9 +105,13 @@ def main() -> None:
     parser.add_argument("--gitcp", default="gitcp", help="the installed command")
     parser.add_argument("--files", type=int, default=20_000)
     parser.add_argument("--long", action="store_true", help="with 2,000 turns, too")
+    parser.add_argument("--clients", action="store_true", help="those of each client")
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
     gitcp = shutil.which(given.gitcp) or given.gitcp
+    if given.clients:
+        each_client(gitcp, given.files, given.rounds)
+        return
     with tempfile.TemporaryDirectory() as scratch:
         home, top = Path(scratch, "home"), Path(scratch, "project")
         home.mkdir()
@@ -147,6 +152,52 @@ def main() -> None:
         table(title, in_turn(cases, given.rounds), "no hook")
         if given.long:
             long_session(gitcp, home, Path(scratch, "long"), given.rounds)
+
+
+def each_client(gitcp: str, files: int, rounds: int) -> None:
+    """Times three hooks of each client; ends where a turn was not saved with its talk."""
+    from client_hooks import FORMS, ClientSession  # it imports gitcp
+
+    with tempfile.TemporaryDirectory() as scratch:
+        home, top = Path(scratch, "home"), Path(scratch, "project")
+        home.mkdir()
+        os.environ["HOME"] = str(home)
+        make(top, files)
+        edits = Edits(top, 3)
+        cases = [Case("no hook", lambda: run(["/bin/sh", "-c", ":"], top))]
+        sessions = []
+        for name in FORMS:
+            run([gitcp, "install", name], top)
+            one = ClientSession(name, home, top)
+            sessions.append(one)
+            one.begin()
+            for _ in range(_TURNS):
+                one.speak()
+            one.end()
+
+            def work(one: ClientSession = one) -> None:
+                one.speak()
+                edits()
+
+            cases += [
+                Case(f"{name}: after a tool, nothing due", one.after_tool),
+                Case(f"{name}: before a prompt, nothing to save", one.begin),
+                Case(f"{name}: end of a turn, saved", one.end, work),
+            ]
+        title = f"Hooks of each client, {files:,} files (bars 0.15 s and 0.35 s)"
+        table(title, in_turn(cases, rounds), "no hook")
+        found = json.loads(run([gitcp, "log", "--json", "-n", "9999", "--all"], top))
+        saved = [each["conversation"] or {} for each in found["checkpoints"]]
+        for one in sessions:
+            turns = [
+                each
+                for each in saved
+                if each.get("agent_session") == one.ident and each["messages"]
+            ]
+            if len(turns) <= rounds:
+                raise SystemExit(
+                    f"{one.name}: {len(turns)} of {rounds + 1} turns saved"
+                )
 
 
 def long_session(gitcp: str, home: Path, top: Path, rounds: int) -> None:

@@ -37,9 +37,10 @@ def _is_answered(messages: list[dict], prompt: str) -> bool:
     """Whether the model has said something after a prompt, and is to call nothing more."""
     if not messages or messages[-1]["role"] != "assistant":
         return False
-    said = [one for one in messages if prompt in json.dumps(one)]
+    # The answer may repeat the prompt.
+    asked = any(one["role"] == "user" and prompt in json.dumps(one) for one in messages)
     calls = any(block["type"] == "tool_use" for block in messages[-1]["content"])
-    return bool(said) and said[-1] is not messages[-1] and not calls
+    return asked and not calls
 
 
 class _Typist:
