@@ -17,7 +17,7 @@ from gitcp.secrets.tokens import Token
 _WORD = (
     rb"(?:pass(?:w(?:or)?d|wrd|phrase|code)?|pwd|secret|token|key|credential|creds?"
     rb"|auth"
-    rb"|psk|pw|pat|signature|sig|dsn|cookie|salt|pin|seed|bearer|jwt|otp|code|webhook)"
+    rb"|psk|pw|pat|cookie|bearer|jwt)"
 )
 # Between the keyword and the value: the rest of the name, then what assigns.
 _ASSIGNED = re.compile(
@@ -39,8 +39,7 @@ _ASSIGNED = re.compile(
 # What each of the keywords begins with, or is.
 _BEGINS = Words(
     *(b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"psk", b"pw"),
-    *(b"pat", b"sig", b"dsn", b"cookie", b"salt", b"pin", b"seed", b"bearer", b"jwt"),
-    *(b"otp", b"code", b"webhook"),
+    *(b"pat", b"cookie", b"bearer", b"jwt"),
 )
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
 _LONGEST_NAME = 48
@@ -53,7 +52,7 @@ _USER = re.compile(rb"://(?:[^\s/@\"'`<>]{0,60}:)?\Z")
 _QUERIES = frozenset({b"?", b"&"})
 # What finding a value and judging it cost, in bytes looked at.
 _MATCHED = 20
-_JUDGED = 250
+_JUDGED = 310
 # How much before a name may count.
 _CLOSE = 120
 _LEAST = 16
@@ -177,14 +176,20 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     loose = any(match[group] is not None for group in ("space", "cell", "call", "pair"))
     if loose and _declared(data, at - len(before), match, name):
         loose = False
-    if names.repeats(name, rest, value) or _public(data, match):
+    # Two strings in a list: the second has nothing to do with what the first is called.
+    listed = loose and match["pair"] is not None
+    if listed or names.repeats(name, rest, value) or _public(data, match):
         return None
     if _of_program(data, match, value, start):
         return None
     name = names.whole(name, rest)
     # As in an environment, where nothing has to be quoted: `DB_PASSWORD=two-words`.
     plain = data[match.end("rest") : start] == b"=" and name.isupper()
-    held = names.holds(strength, name, value, quoted=quoted or plain, loose=loose)
+    # With the sign that ends it, or a sentence.
+    whole = value if quoted else data[start : match.end("bare")]
+    held = names.holds(strength, name, value, quoted=quoted or plain, loose=loose) and (
+        plain or names.by_chance(strength, whole)
+    )
     return Token("assigned-secret", value, start) if held else None
 
 

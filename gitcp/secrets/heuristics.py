@@ -9,6 +9,7 @@ from collections import Counter
 from urllib.parse import unquote_to_bytes
 
 from gitcp.secrets import nothing, words
+from gitcp.secrets.chance import ALONE, evidence
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
@@ -98,6 +99,7 @@ _OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
 # The name of a version of something, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
+_PADDED = re.compile(rb"(={1,2})[A-Za-z].*\Z", re.DOTALL)
 _KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
 _MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
 _CLASSES = bytes.maketrans(
@@ -119,7 +121,6 @@ _SHORT = 6
 _PLAIN_WORD = 8
 _RANDOM = 3.0
 _VERY_RANDOM = 3.6
-_RANDOM_LENGTH = 20
 _NO_PATH = 4.4
 _PARTS_OF_NAME = 3
 _KEY_CHARACTERS = 48
@@ -273,7 +274,8 @@ def password(value: bytes) -> bool:
 
 def proof(value: bytes) -> bool:
     """Whether what a request is authorized by is more than an example of it."""
-    plain = words.decoded(value)
+    # Behind the padding of base64 another word begins.
+    plain = words.decoded(_PADDED.sub(rb"\1", value))
     if plain is None:
         return not placeholder(value) and not words.worded(value)
     # A name and a password in base64: as it would be judged in a URL.
@@ -351,8 +353,8 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         return False
     plain = value.strip(b"-:@_.")
     if _foreign(plain) or _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
-        # Letters alone are a name, unless no person would think of it.
-        return len(value) >= _RANDOM_LENGTH and _scrambled(value)
+        # Letters alone are a name, unless chance made them.
+        return value.isalpha() and evidence(value) >= ALONE
     digits = re.search(rb"\d", value) is not None
     letters = re.search(rb"[A-Za-z]", value) is not None
     if not letters:
@@ -379,17 +381,6 @@ def _encodes(value: bytes) -> bool:
     """Whether a value can be a secret that is base64 of text: it is none, or chance's."""
     plain = words.decoded(value)
     return plain is None or any(map(chance, _PARTS.findall(plain)))
-
-
-def _scrambled(value: bytes) -> bool:
-    """Whether capitals stand where no way of writing names puts them."""
-    if not value.isalpha():
-        return False
-    turns = sum(
-        97 <= one < 123 and two < 97  # noqa: PLR2004  ASCII
-        for one, two in itertools.pairwise(value)
-    )
-    return turns > len(value) / 5 and entropy(value) > _VERY_RANDOM
 
 
 _COMMON = frozenset(

@@ -2,7 +2,7 @@
 
 import re
 
-from gitcp.secrets import heuristics, words
+from gitcp.secrets import chance, heuristics, words
 
 # It is not a secret's; what stands there has to look made by chance; it is a secret's; it is
 # a password's, and people make these.
@@ -56,9 +56,7 @@ _KEY_ELSE = re.compile(
     rb"|type|site|json|data|config|setting|option|property|feature|flag)[_.-]?key\Z"
 )
 _WHOLE_WORD = re.compile(
-    rb"(?:\A|[_.-]|(?<=[a-z])(?=[A-Z]))(?i:pass|pw|pat|sig|signature|dsn|salt|pin|psk"
-    rb"|auth|creds?|seed|code"
-    rb"|cookie|bearer|jwt|otp|webhook)\Z"
+    rb"(?:\A|[_.-]|(?<=[a-z])(?=[A-Z]))(?i:pass|pw|pat|psk|auth|creds?|cookie|bearer|jwt)\Z"
 )
 _GLUED_PASS = re.compile(
     rb"(?i)(?:require|store|key|db|root|user|smtp|mail|ftp|my|ssh|sudo|login|admin"
@@ -79,20 +77,8 @@ _PEOPLE = (
     b"passwort",
 )
 _PLURAL = frozenset({b"s", b"ing", b"ed", b"es", b"ize", b"izer", b"ized"})
-_WEAKER = (
-    b"sig",
-    b"signature",
-    b"dsn",
-    b"salt",
-    b"cookie",
-    b"seed",
-    b"code",
-    b"webhook",
-    b"auth",
-    b"pat",
-    b"pin",
-    b"otp",
-)
+_MADE_BY_PEOPLE = re.compile(rb"[!@#%^*?~\d]")
+_WEAKER = (b"cookie", b"auth", b"pat")
 # One that sets something else.
 _SETS = re.compile(rb"[A-Za-z_]\w{1,23}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
 # `authkey` is of two words.
@@ -102,13 +88,7 @@ _LEAST_WEAK = 20
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 _REPEATED = 5
 _HELD = 4
-_HEX = re.compile(rb"(?i)(?:0x)?[0-9a-f]+")
-# Sixteen bytes in base64.
-_SALT = re.compile(rb"[A-Za-z0-9+/_-]{22}(?:==)?")
-# The digits of 32 bytes are those of a seed that is a key.
-_LONG = 64
 _QUERIES = frozenset({b"?", b"&"})
-_IN_QUERY = frozenset({b"code", b"sig", b"signature"})
 
 
 def strength(name: bytes, rest: bytes, before: bytes) -> int:
@@ -142,8 +122,6 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
         return PASSWORD if known else NONE
     if lower.endswith((b"secret", b"token", b"credential")):
         return STRONG if rest.lower() not in _PLURAL else NONE
-    if lower.endswith((b"code", b"sig", b"signature")):
-        return WEAK if before in _QUERIES and lower in _IN_QUERY else NONE
     return WEAK if _WHOLE_WORD.search(name) else NONE
 
 
@@ -185,11 +163,6 @@ def holds(
             strength == STRONG and not loose and _sure(name)
         )
     if strength == WEAK:
-        last = re.split(rb"[_.-]", name.lower())[-1]
-        # A salt is stored beside what it is for; a short seed is a test's.
-        alone = last == b"salt" or (last == b"seed" and len(value) < _LONG)
-        if alone and (_HEX.fullmatch(value) or _SALT.fullmatch(value)):
-            return False
         return not (loose and _ID.fullmatch(value)) and (
             len(value) >= _LEAST_WEAK
             and heuristics.random(value)
@@ -204,6 +177,20 @@ def holds(
             and not _ID.fullmatch(value.strip(b"-"))
         )
     return heuristics.assigned(value, quoted=quoted, password=strength == PASSWORD)
+
+
+def by_chance(strength: int, value: bytes) -> bool:
+    """Whether a value is no name: chance made it, or a person who made a password of words.
+
+    A password of words has less evidence than a name has. It counts if it holds a digit, or a
+    sign that no name in a program has.
+    """
+    if strength != PASSWORD:
+        return chance.evidence(value) >= chance.TOKEN
+    return (
+        _MADE_BY_PEOPLE.search(value) is not None
+        or chance.evidence(value) >= chance.PASSWORD
+    )
 
 
 def repeats(name: bytes, rest: bytes, value: bytes) -> bool:

@@ -8,7 +8,7 @@ left out by their prefixes, which say so.
 import re
 from collections.abc import Iterator
 
-from gitcp.secrets import heuristics, words
+from gitcp.secrets import chance, heuristics, words
 from gitcp.secrets.runs import Spend
 from gitcp.secrets.tokens import Token, is_digest
 
@@ -108,7 +108,11 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if _ID.fullmatch(match[0]) or words.decoded(match[0]) is not None:
             # What it says is looked at by itself.
             continue
-        if _ELSE.search(head) is None and _random_tail(head, tail):
+        if (
+            _ELSE.search(head) is None
+            and _random_tail(head, tail)
+            and chance.evidence(tail) >= chance.ALONE
+        ):
             yield Token("shaped-token", match[0], match.start())
     if data.find(b".", start, end) < 0:
         return
@@ -126,6 +130,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         random = all(
             heuristics.irregular(part)
             and heuristics.mixed(part)
+            and chance.evidence(part) >= chance.ALONE
             and not words.worded(part)
             for part in long
         )

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from gitcp.secrets import heuristics, vendors, words
+from gitcp.secrets import chance, heuristics, vendors, words
 from gitcp.secrets.runs import Spend
 
 KEY = "private-key"
@@ -166,6 +166,7 @@ def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:
     tail = found.value[len(head[0]) if head is not None else 0 :]
     return found.rule not in vendors.WEAK or (
         heuristics.irregular(tail)
+        and chance.evidence(tail) >= chance.TOKEN
         and not words.worded(tail)
         # Base64 of small numbers is mostly this.
         and tail.count(b"A") < len(tail) / 4

@@ -2,15 +2,19 @@
 
 import base64
 import random
+import re
+import string
+from pathlib import Path
 
 import pytest
 
-from gitcp.secrets import heuristics, words
+from gitcp.secrets import chance, heuristics, scanner, words
 from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.sample_secrets import sample_secrets
 
 SCANNER = Scanner(Fingerprints(b"k" * 32))
 TOKEN = sample_secrets()["github"][0]
+ALPHABET = string.ascii_letters + string.digits
 
 
 def values(data):
@@ -231,6 +235,11 @@ CLEAN = {
     "a word that is not cut": (
         f'a = "{"b" * 20}"\n"{"c" * 172}",\nPRIVATE_KEY = SLIP10Ed25519Blake2bPrivateKey\n'
     ),
+    "a string in a list behind a name": (
+        '["DEFAULT_TOKENS_DATA","Kq7vXb2NfTz9RmPd4WcYh8LsJg3EuAa6"]'
+    ),
+    "a salt, whatever it is": f'salt = "{random_base64(33, 22)}"',
+    "words in base64 before another line": "Authorization: Basic QWxpY2U6b3BlbiBnYXRlcw==and",
     "a name that a bundler counts": '"lastIndex","back","token","Container$5$1","AtRule$3$1"',
     "an argument behind a name": "loader = HexLoader(dongle, 0xE0, True, secret, scpv3=True)",
     "a point of another curve": (
@@ -433,6 +442,25 @@ def test_few_values_made_by_chance_look_like_words():
     for alphabet in (lower, lower + lower[:26].upper(), "0123456789abcdef"):
         made = ["".join(rng.choices(alphabet, k=24)).encode() for _ in range(2_000)]
         assert sum(map(words.worded, made)) < 0.02 * len(made)
+
+
+def test_evidence_tells_chance_from_names_of_programs():
+    names = {
+        word
+        for path in Path(scanner.__file__).parent.glob("*.py")
+        for word in re.findall(
+            rb"[A-Za-z_.]*[A-Za-z_]{4,}[A-Za-z_.]*", path.read_bytes()
+        )
+    }
+    rng = random.Random(6)
+    made = ["".join(rng.choices(ALPHABET, k=20)).encode() for _ in range(1_000)]
+    assert len(names) > 500
+    taken = [name for name in names if chance.evidence(name) >= chance.TOKEN]
+    assert len(taken) < 0.02 * len(names)
+    missed = [one for one in made if chance.evidence(one) < chance.TOKEN]
+    assert len(missed) < 0.02 * len(made)
+    # What a program ships as digits is judged as digits, with dashes or without.
+    assert chance.evidence(b"7c9e6679-7425-40de-944b-e07fc1f90ae7") >= chance.ALONE
 
 
 def test_base64_is_judged_by_what_it_says():
