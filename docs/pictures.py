@@ -1,7 +1,7 @@
 """Makes the pictures of the page and of the picker: `python docs/pictures.py`.
 
 They show a session of the real Claude Code, with a model that answers from a script, in a
-project that is thrown away. Needs the extras `claude`, `ui` and `test`, and chromium.
+temporary project. Needs the extras `claude`, `ui` and `test`, and chromium.
 """
 
 # ruff: noqa: INP001  a script, not a package

@@ -34,7 +34,7 @@ _CAUSES = {
     errno.ELOOP: ("a symbolic link is in the way", "remove the link"),
     errno.EMFILE: ("too many open files", "raise `ulimit -n`"),
     errno.ENFILE: ("too many open files on this machine", "end other programs"),
-    errno.EFBIG: ("the file is larger than is allowed here", "raise `ulimit -f`"),
+    errno.EFBIG: ("the file is larger than the limit allows", "raise `ulimit -f`"),
     errno.ENOMEM: ("there is not enough memory", "end other programs"),
     errno.EAGAIN: ("too many processes", "raise `ulimit -u`"),
     errno.ENAMETOOLONG: ("a name is too long for this disk", "use a shorter name"),
@@ -276,8 +276,9 @@ def names(path: Path, fd: int) -> bool:
     looks += [os.stat(path).st_ino for _ in range(_LOOKS)]
     if len(set(looks)) == len(looks):
         raise StorageError(
-            f"the disk of {path.parent} gives a file another inode number at each look",
-            hint="gitcp tells its locks apart by inode; put the repository on another disk",
+            f"the disk of {path.parent} gives a file a new inode number each time",
+            hint="gitcp identifies its locks by inode; put the repository on another"
+            " disk",
         )
     return False
 

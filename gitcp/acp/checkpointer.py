@@ -92,7 +92,7 @@ class Checkpointer:
                 raise ValueError(
                     "the process that makes checkpoints ended"
                     if ready
-                    else f"no checkpoint was made in {_PATIENCE:g} s"
+                    else f"no checkpoint was made within {_PATIENCE:g} s"
                 )
             self._unread += more
         line, _, self._unread = self._unread.partition(b"\n")

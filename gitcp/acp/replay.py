@@ -8,8 +8,9 @@ from gitcp.acp.observed import FORK, PROMPT
 # In characters: what is longer loses its beginning.
 _MOST = 200_000
 _HEAD = (
-    "The following is the conversation up to now, restored from a checkpoint by gitcp. The"
-    " files of the project are as they were at its end. Continue from here."
+    "The following is the conversation so far, which gitcp restored from a"
+    " checkpoint. The project's files are as they were at its end. Continue from"
+    " here."
 )
 
 
@@ -20,7 +21,9 @@ def text_of(talk: bytes) -> str:
 
     said = as_markdown(talk)
     if len(said) > _MOST:
-        said = f"[{len(said) - _MOST:,} characters before this are left out]\n{said[-_MOST:]}"
+        said = (
+            f"[{len(said) - _MOST:,} earlier characters are left out]\n{said[-_MOST:]}"
+        )
     return f"{_HEAD}\n\n<conversation>\n{said}\n</conversation>"
 
 

@@ -389,7 +389,7 @@ class Turns:
         session.is_kept = False
         session.end_turn()
         said = exc.message if isinstance(exc, GitcpError) else str(exc)
-        self._tell(f"the talk in {session.cwd} is not saved any more: {said}")
+        self._tell(f"the conversation in {session.cwd} is no longer saved: {said}")
 
     def _tell(self, text: str) -> None:
         """Says something once, in a line on stderr: editors keep that in a log."""

@@ -155,8 +155,8 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
             raise UsageError("a run needs a name", hint="give it that of its job")
         if _CURRENT.get() is not None:
             raise UsageError(
-                f"the run {name!a} is inside of another one",
-                hint="end that one first, or name the steps of both together",
+                f"the run {name!a} is inside another one",
+                hint="end that run first, or give the steps of both one name",
             )
         session = self._session
         # Its own, as one object counts the steps of one run.

@@ -39,12 +39,12 @@ def target(checkpoint: Checkpoint, agent: str | None) -> Client:
     held = checkpoint.manifest.conversation
     if held is None:
         raise NothingToDoError(
-            f"checkpoint {checkpoint.id} holds no conversation",
-            hint="`gitcp log` shows which do; name one of them",
+            f"checkpoint {checkpoint.id} has no conversation",
+            hint="`gitcp log` shows which have one; name one of them",
         )
     if agent is None and not registry.known(held.kind):
         raise UsageError(
-            f"the conversation of {checkpoint.id} is of no client that gitcp knows",
+            f"gitcp does not know the client of the conversation of {checkpoint.id}",
             hint=f"name one: --with {' or '.join(registry.NAMES)}",
         )
     return registry.client(agent or held.kind)
@@ -69,7 +69,7 @@ def hand_over(
     messages = exchange.paired(spoken.messages)
     if not messages:
         raise NothingToDoError(
-            f"nothing was said in the conversation of {checkpoint.id}",
+            f"the conversation of {checkpoint.id} has no messages",
             hint="`gitcp messages` shows what it holds",
         )
     writer = registry.exchange(client.name)
@@ -114,7 +114,7 @@ def _told(
     if start is None:
         raise UsageError(
             f"{client.title} cannot be started with a prompt",
-            hint="`gitcp context` and `gitcp messages` print what it has to know",
+            hint="`gitcp context` and `gitcp messages` print what it needs to know",
         )
     page = (
         f"{briefing.context(checkpoint)}\n\n# The conversation so far\n\n"
@@ -125,7 +125,8 @@ def _told(
         workspace.repository.make_directory(path.parent)
         durable.replace(path, page.encode("utf-8", "replace"), mode=0o600)
     prompt = (
-        f"Read {os.path.abspath(path)} first. It is a conversation that another agent"
-        " had in this project, with what was decided and tried. Continue from there."
+        f"Read {os.path.abspath(path)} first. It is the conversation of another"
+        " agent in this project, with what was decided and tried. Continue from"
+        " there."
     )
     return Resumption(client.name, "", (*start, prompt), kept.directory)

@@ -63,7 +63,7 @@ def read_event(
         return client.event(hook, _payload(raw), environment)
     except ValueError as exc:
         raise AgentRecordError(
-            f"{client.title} gave its hook {hook!a} something unknown: {exc}",
+            f"{client.title} passed unknown data to its hook {hook!a}: {exc}",
             hint="nothing was saved; run `gitcp save`",
         ) from exc
 
@@ -107,9 +107,9 @@ def warning(workspace: Workspace, event: Event) -> str | None:
     if event.what not in triggers.BEGINNINGS or not workspace.is_interrupted():
         return None
     return (
-        f"gitcp: a restore was interrupted in {workspace.top}. Its files may be half"
-        " restored, and nothing is saved until `gitcp restore --continue` finishes it or"
-        " `gitcp restore --abort` takes it back."
+        f"gitcp: a restore was interrupted in {workspace.top}. Files may be half"
+        " restored, and nothing is saved until `gitcp restore --continue`"
+        " finishes the restore or `gitcp restore --abort` undoes it."
     )
 
 

@@ -1,4 +1,4 @@
-"""Fires an installed hook of a client, in a project that is thrown away."""
+"""Fires an installed hook of a client, in a temporary project."""
 
 import json
 import os
@@ -55,8 +55,8 @@ def try_hook(agent: str, places: ClientPlaces) -> HookTrial:
                     continue
                 if command != install.command_of(client, scope)(hook):
                     problem = (
-                        f"its hooks ({scope}) call another gitcp than this one:"
-                        f" run `gitcp install {agent} --scope {scope}` again"
+                        f"its hooks ({scope}) call a gitcp other than this one: run"
+                        f" `gitcp install {agent} --scope {scope}` again"
                     )
                     continue
                 return _fired(agent, scope, hook, command)

@@ -100,7 +100,7 @@ def import_history(
         ]
     # What happened first gets the lower number.
     found.sort(key=lambda one: (one[1].changed, one[1].session))
-    report = progress.of("taking in conversation")
+    report = progress.of("importing conversation")
     for number, (client, kept) in enumerate(found):
         if report is not None:
             report(number, len(found))

@@ -129,15 +129,16 @@ def _reasons_note(client: Client) -> tuple[str, ...]:
     if all(client.answer(hook, "", quietly=True) is None for hook in starts):
         return ()
     note = (
-        "its model is given a project's decisions and next steps as a conversation"
-        " begins; `gitcp config injectContext off` turns that off"
+        "when a conversation begins, gitcp gives the model the project's"
+        " decisions and next steps; `gitcp config injectContext off` turns that"
+        " off"
     )
     return (note,)
 
 
 def _next_notes(agent: str, places: ClientPlaces) -> tuple[str, ...]:
     """Says what a user does next, who has installed hooks for the first time."""
-    work = "now work as usual; `gitcp log` shows the turns"
+    work = "work as usual now; `gitcp log` shows the turns"
     if agent not in _SKILLED or skill_files.in_scopes(places):
         return (work,)
     skill = "hooks save files and conversation; `gitcp install skill` adds decisions"

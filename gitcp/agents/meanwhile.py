@@ -1,4 +1,4 @@
-"""A client that was at work before a person restored: it changes no branch unasked."""
+"""A client that was at work before a person restored: it changes no branch without asking."""
 
 from typing import TYPE_CHECKING
 

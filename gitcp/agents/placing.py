@@ -88,7 +88,7 @@ def _grow(index: GrownList) -> None:
         present = None
     if present != index.before:
         raise StorageError(
-            f"{index.path} changed while it was added to",
+            f"{index.path} changed while gitcp was adding to it",
             hint="run the command again",
         )
     if present is None:

@@ -71,9 +71,9 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
     kind = conversation.kind if conversation is not None else None
     if kind != agent:
         raise UsageError(
-            f"checkpoint {target.id} holds no conversation of {client.title}"
-            f"{f', but one of {kind}' if kind else ''}",
-            hint="drop --agent: the client is recognised by the conversation",
+            f"checkpoint {target.id} has no conversation of"
+            f" {client.title}{(f', but one of {kind}' if kind else '')}",
+            hint="remove --agent: gitcp recognises the client by the conversation",
         )
 
 

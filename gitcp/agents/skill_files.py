@@ -61,9 +61,11 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
         changed = True
     if left:
         raise PartialError(
-            f"{len(left)} of {len(files)} files are not gitcp's and were left alone",
+            f"{len(left)} of {len(files)} files were not written by gitcp and were"
+            " left alone",
             left=left,
-            hint="the others are installed; move yours aside to install the rest",
+            hint="the others are installed; move your own files away to install the"
+            " rest",
         )
     return Done(what, scope, _root(places, scope), changed, _notes(files))
 
@@ -101,7 +103,8 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
         raise PartialError(
             f"{len(left)} files were changed since and were left alone",
             left=left,
-            hint="the others were removed; remove these by hand if you do not want them",
+            hint="the others were removed; delete these by hand if you do not need"
+            " them",
         )
     return done
 
@@ -139,7 +142,7 @@ def _files(places: ClientPlaces, scope: str) -> list[SkillFile]:
     if places.top is None:
         raise UsageError(
             "--scope project needs a project, and this is not a git repository",
-            hint="go to one, or use --scope user",
+            hint="run it in one, or use --scope user",
         )
     return skill.project_files(places.top)
 

@@ -93,9 +93,10 @@ class Batch(Generic[T]):
             # Tomorrow's records under the name of today's would all pass for done.
             session = self._session
             raise UsageError(
-                f"{self._found} records are done in {session.name}/{session.branch}, and"
-                f" there are only {count}: these are not the same",
-                hint="give other records a session of their own",
+                f"{self._found} records are done in"
+                f" {session.name}/{session.branch}, but there are only {count}:"
+                " these are other records",
+                hint="use a different session for other records",
             )
 
     def _count(self, number: int) -> None:

@@ -83,7 +83,7 @@ def plan_whole(
 ) -> FilePlan:
     """Returns the steps that write a checkpoint's files where there is nothing.
 
-    Of a checkpoint made elsewhere, what it may not bring unasked is left out, unless
+    Of a checkpoint made elsewhere, what it may not bring without asking is left out, unless
     `trust` is given; `bounds` is what the user has already. Without `check`, what is
     written in bulk is read only once, when it is written: damage has to be taken back then.
 

@@ -42,7 +42,7 @@ from gitcp.worktree.read import Written
 from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.staging import Staging
 
-_WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` takes it back"
+_WAYS = "`gitcp restore --continue` finishes it; `gitcp restore --abort` undoes it"
 
 
 class Restored(NamedTuple):
@@ -77,7 +77,7 @@ def naming_both_ways() -> Iterator[None]:
         exc.hint = f"{exc.hint}, then {_WAYS}" if exc.hint else _WAYS
         raise
     except KeyboardInterrupt as exc:
-        exc.add_note(f"the restore is half done: {_WAYS}")
+        exc.add_note(f"the restore is only half done: {_WAYS}")
         raise
 
 
@@ -133,7 +133,7 @@ def finish(
         raise PartialError(
             f"{len(left)} paths changed while they were restored and were left alone",
             left=_lines(left),
-            hint=f"checkpoint {result.checkpoint.id} holds what is there now",
+            hint=f"checkpoint {result.checkpoint.id} holds the present state",
         )
     return Restored(result.checkpoint, saved, steps, steps.left)
 
@@ -193,7 +193,7 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
         raise PartialError(
             f"{len(left)} paths are not as they were before the restore",
             left=_lines(left),
-            hint=f"checkpoint {restore.before.id} holds how they were",
+            hint=f"checkpoint {restore.before.id} holds their earlier state",
         )
     return restore.before
 
@@ -224,9 +224,9 @@ def _abort_unread(workspace: Workspace, journal: Journal, steps: FilePlan) -> No
     left = _take_back(workspace, journal, steps)
     journals.remove(workspace.directory)
     raise PartialError(
-        "the restore was taken back, but its checkpoints can no longer be read",
+        "the restore was undone, but its checkpoints can no longer be read",
         left=_lines(left),
-        hint="`gitcp verify` says what is damaged",
+        hint="`gitcp verify` shows what is damaged",
     )
 
 
@@ -333,6 +333,7 @@ def _open_journal(workspace: Workspace) -> Journal:
     journal = under_way(workspace)
     if journal is None:
         raise NothingToDoError(
-            "no restore was interrupted here", hint="`gitcp restore SEL` starts one"
+            "there is no interrupted restore here",
+            hint="`gitcp restore SEL` starts one",
         )
     return journal

@@ -111,7 +111,7 @@ def fork_into_worktree(
     if not commit:
         raise NotFoundError(
             f"checkpoint {start.id} was made before the first git commit",
-            hint="git needs a commit for a worktree: commit, save, then fork",
+            hint="git needs a commit for a work tree: commit, save, then fork",
         )
     # What else can be wrong is found before there is anything to take back.
     steps = export_files.plan_whole(
@@ -157,7 +157,8 @@ def _refuse_what_is_there(directory: Path) -> None:
 def _refuse_without_git(workspace: Workspace, start: Checkpoint, name: str) -> None:
     if workspace.repository.private:
         raise UnsupportedRepositoryError(
-            f"{workspace.top} has no git repository, so there is no commit for a worktree",
+            f"{workspace.top} has no git repository, so there is no commit for a"
+            " work tree",
             hint=f"`gitcp fork {start.number or start.id} {name}` forks in this folder",
         )
 

@@ -39,7 +39,7 @@ class Hunk(NamedTuple):
         end = self.start + len(self.now)
         if tuple(whole[self.start : end]) != self.now:
             raise BusyError(
-                f"{show_path(self.path)} has changed since its lines were shown",
+                f"{show_path(self.path)} changed after its lines were shown",
                 hint="nothing was changed; look at them again",
             )
         return b"".join([*whole[: self.start], *self.then, *whole[end:]])
@@ -92,7 +92,7 @@ def only_hunk(root: Root, steps: FilePlan, hunk: Hunk, txn: Transaction) -> File
         plain = {FILE, EXECUTABLE}
         if step.before is None or step.after is None or step.before.mode not in plain:
             raise BusyError(
-                f"{show_path(hunk.path)} is not there as a file with lines any more",
+                f"{show_path(hunk.path)} is no longer a text file",
                 hint="nothing was changed; restore the whole file",
             )
         oid = txn.add_blob(hunk.put_back(_content(root, hunk.path)))

@@ -33,13 +33,13 @@ def check_label(label: str) -> str:
     """
     if is_time(label):
         raise UsageError(
-            f"the label {label!a} could not be selected: it reads as a time",
+            f"the label {label!a} could not be selected: it means a time",
             hint="choose another word",
         )
     for pattern, meaning in _MEANINGS:
         if re.fullmatch(pattern, label):
             raise UsageError(
-                f"the label {label!a} could not be selected: it reads as {meaning}",
+                f"the label {label!a} could not be selected: it means {meaning}",
                 hint="choose another word",
             )
     if label.startswith(PREFIX):

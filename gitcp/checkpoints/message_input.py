@@ -124,7 +124,7 @@ def whole(
     if not text:
         raise AgentRecordError(
             f"{name} is empty",
-            hint="nothing was saved; `[]` says that a conversation has no messages",
+            hint="nothing was saved; use `[]` for a conversation without messages",
         )
     metadata = None
     if text.startswith(b"["):

@@ -48,8 +48,9 @@ def by_number(workspace: Workspace, number: int) -> Checkpoint | None:
             f"#{number} was pruned on {at[:10]}", hint="`gitcp log` lists the others"
         )
     raise NotFoundError(
-        f"#{number} is in no branch any more: {assigned.key.session}/"
-        f"{assigned.key.branch} has lost its ref, or was deleted",
+        f"#{number} is no longer on a branch:"
+        f" {assigned.key.session}/{assigned.key.branch} has lost its ref, or was"
+        " deleted",
         hint="`gitcp verify --lost` looks for it",
     )
 

@@ -6,7 +6,7 @@ from gitcp.worktree.files import Root
 from gitcp.worktree.plan import FilePlan, Left, selection
 from gitcp.worktree.snapshot import Snapshot
 
-OPEN = "another process has this database open; --force replaces it all the same"
+OPEN = "another process has this database open; --force replaces it anyway"
 
 
 def beside(snapshot: Snapshot) -> frozenset[bytes]:

@@ -22,7 +22,7 @@ from gitcp.worktree.journal import Journal
 from gitcp.worktree.plan import FilePlan, FileStep, Left
 from gitcp.worktree.snapshot import Snapshot
 
-_UNLIKE = "is not as the checkpoint has it"
+_UNLIKE = "differs from the checkpoint"
 
 
 class OpenRestore(NamedTuple):

@@ -248,10 +248,11 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
         before = _find(workspace, restored, replaced)
         if before is None:
             raise NotFoundError(
-                f"what the restore #{entry.number} replaced has been pruned", hint=hint
+                f"the state that the restore #{entry.number} replaced has been pruned",
+                hint=hint,
             )
         return before, restored
-    raise NothingToDoError("nothing was restored in this work tree", hint=hint)
+    raise NothingToDoError("there is no restore to undo in this work tree", hint=hint)
 
 
 def _find(workspace: Workspace, start: Checkpoint, ident: str) -> Checkpoint | None:

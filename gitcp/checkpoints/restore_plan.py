@@ -247,7 +247,7 @@ def compute(
     planned, chunked = steps, request.target.objects.chunked.__contains__
     first = missing = missing_directories(steps, chunked) if kept is not None else ()
     check_objects(request.target, steps, kept, unread=paths_of(first))
-    with durable.storage("looking at what is there"), workspace.root() as root:
+    with durable.storage("scanning the work tree"), workspace.root() as root:
         if request.hunk is not None:
             steps = only_hunk(root, steps, request.hunk, txn)
         steps = take_away(root, steps, undone, request.target)
@@ -281,7 +281,7 @@ def _check_paths(
             number = request.target.number
             name = f"#{number}" if number else f"checkpoint {request.target.id}"
             raise NotFoundError(
-                f"{show_path(path)} is neither here nor in {name}",
+                f"{show_path(path)} exists neither here nor in {name}",
                 hint=f"`gitcp log -- {show_path(path)}` lists what changed it",
             )
 
@@ -303,7 +303,7 @@ def _kept_by_another_name(
             and other not in written
             and not spelling.is_listed(root, other)
         ):
-            yield Left(path, f"the checkpoint has it as {show_path(other)}")
+            yield Left(path, f"in the checkpoint it is {show_path(other)}")
 
 
 def bounds_of(workspace: Workspace) -> Bounds:

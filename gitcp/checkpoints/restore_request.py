@@ -38,7 +38,7 @@ class RestoreRequest(NamedTuple):
 
     @property
     def withhold(self) -> bool:
-        """Whether what a checkpoint made elsewhere may not bring unasked is left out."""
+        """Whether what a checkpoint made elsewhere may not bring without asking is left out."""
         return not self.trust and self.target.origin.files is not None
 
     @property
@@ -72,8 +72,9 @@ def request_restore(
     """
     if not target.holds_files and (paths or not conversation):
         raise UsageError(
-            f"checkpoint {target.id} holds no files, only a conversation",
-            hint=f"`gitcp restore {target.number or target.id}` brings that one back",
+            f"checkpoint {target.id} has no files, only a conversation",
+            hint=f"`gitcp restore {target.number or target.id}` restores the"
+            " conversation",
         )
     return RestoreRequest(
         target,

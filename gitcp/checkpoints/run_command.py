@@ -102,7 +102,7 @@ def _short(line: str) -> str:
 def _told(workspace: Workspace, out: bytes, err: bytes) -> str | None:
     """Returns how the output ended, or that it holds a secret.
 
-    It is looked through before it is cut: the rest of a secret does not look like one.
+    It is scanned before it is cut: the rest of a secret does not look like one.
     """
     known = dotenv.of_project(workspace.top)
     return LEFT_OUT if holds_secret([out, err], known) else _ends(out, err)

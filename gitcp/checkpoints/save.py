@@ -132,9 +132,9 @@ def _tell_if_lost(
         for line in lost(workspace):
             if not was_here or (line.session, line.branch) == (session, branch):
                 notices.tell(
-                    f"{line.session}/{line.branch} has lost its ref: nothing leads to its"
-                    f" checkpoints up to {line.tip.id}."
-                    " `gitcp verify --lost --repair` puts them back"
+                    f"{line.session}/{line.branch} has lost its ref, and with it"
+                    f" its checkpoints up to {line.tip.id}. `gitcp verify --lost"
+                    " --repair` restores them"
                 )
 
 

@@ -159,7 +159,9 @@ def _of_all(
                     else _entry(checkpoint)
                 )
         except (CorruptError, FormatTooNewError) as exc:
-            unreadable.append(f"what came before {info.tip.id} is left out: {exc}")
+            unreadable.append(
+                f"the checkpoints before {info.tip.id} are left out: {exc}"
+            )
     order = {oid: at for at, oid in enumerate(found)}
     return [
         entry

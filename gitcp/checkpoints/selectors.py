@@ -150,7 +150,8 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
     if elsewhere is None:
         raise NotFoundError(
             f"there is no checkpoint {text!a}",
-            hint="`gitcp log --all` lists them; `gitcp help selectors` says what names one",
+            hint="`gitcp log --all` lists them; `gitcp help selectors` explains how to"
+            " name one",
         )
     return elsewhere
 
@@ -181,7 +182,7 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
         return found
     if distance:
         raise NotFoundError(
-            f"there are not {distance} checkpoints before the last",
+            f"there are fewer than {distance} checkpoints before the last one",
             hint="see `gitcp log`",
         )
     # Numbers that cannot be written down, as on a disk that is read-only.
@@ -255,7 +256,8 @@ def _on_branch(
             if distance == int(match[1]):
                 return checkpoint
         raise NotFoundError(
-            f"there are not {match[1]} checkpoints before the last of {session}/{branch}",
+            f"there are fewer than {match[1]} checkpoints before the last one of"
+            f" {session}/{branch}",
             hint="see `gitcp log`",
         )
     matches = list(_matching(store, tip, what))
@@ -265,7 +267,7 @@ def _on_branch(
             return named
         raise NotFoundError(
             f"there is no checkpoint {text!a} in {session}/{branch}",
-            hint="`gitcp log` lists them; `gitcp sessions` the other sessions",
+            hint="`gitcp log` lists them; `gitcp sessions` lists the other sessions",
         )
     return _only(matches, what)
 

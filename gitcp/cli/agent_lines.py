@@ -42,4 +42,4 @@ def tell_other_names(out: Output, agent: str | None) -> None:
     """Names the agents that gitcp knows, where nothing was found of one that it does not."""
     if agent is None or registry.known(agent):
         return
-    out.note(f"no agent that gitcp knows is called {safe(agent)}: {_KNOWN}")
+    out.note(f"gitcp knows no agent called {safe(agent)}: {_KNOWN}")

@@ -144,7 +144,8 @@ def writing() -> Iterator[None]:
         drop_output()
         raise StorageError(
             f"the output cannot be written: {exc.strerror}",
-            hint="the command itself may be done: `gitcp log` shows what was saved",
+            hint="the command itself may have succeeded: `gitcp log` shows what was"
+            " saved",
         ) from exc
 
 
@@ -283,7 +284,7 @@ class Output:
             return
         if self.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfirmationError(
-                "confirmation is required, and there is no terminal to ask at",
+                "confirmation is required, but there is no terminal to ask at",
                 hint="add --yes, or --dry-run to see what would be done",
             )
         self._progress.clear()

@@ -17,7 +17,7 @@ _WORDS = {
     "steps": "the steps",
     "message": "the message of the commit",
     "name": "a name",
-    "ledger": "what its steps did",
+    "ledger": "its step ledger",
 }
 
 

@@ -1,11 +1,13 @@
 """What users of git type, and which command of gitcp they may mean."""
 
-_FILE = "`gitcp restore SEL PATH` brings a file back, `gitcp restore SEL` everything"
+_FILE = (
+    "`gitcp restore SEL PATH` restores a file, `gitcp restore SEL` restores everything"
+)
 _WHO = (
     "`gitcp why FILE:LINE` shows which turn wrote a line, and why; `gitcp log -- PATH` lists"
     " the turns that changed a file"
 )
-_NO_NEED = "there is no need for it: gitcp saves what is there, in any git repository"
+_NO_NEED = "you do not need it: `gitcp save` works in any git repository"
 
 # By the command of git.
 POINTERS = {
@@ -17,18 +19,18 @@ POINTERS = {
     "cherry-pick": _FILE,
     "clone": "`git clone`, and then `gitcp pull`",
     "commit": "`gitcp save -m NOTE`",
-    "fetch": "`gitcp pull`; `gitcp remote-sessions` only looks",
+    "fetch": "`gitcp pull` fetches, `gitcp remote-sessions` only lists",
     "history": "`gitcp log`",
     "init": _NO_NEED,
     "list": "`gitcp log` lists checkpoints, `gitcp sessions` sessions",
     "ls": "`gitcp log` lists checkpoints, `gitcp files SEL` the files of one",
     "merge": _FILE,
-    "redo": "`gitcp undo` again brings back what the first one took away",
+    "redo": "a second `gitcp undo` redoes it",
     "reflog": "`gitcp log --full` lists every checkpoint",
-    "reset": f"{_FILE}; `gitcp undo` takes that back",
-    "revert": f"{_FILE}; `gitcp undo` takes that back",
+    "reset": f"{_FILE}; `gitcp undo` undoes that",
+    "revert": f"{_FILE}; `gitcp undo` undoes that",
     "snapshot": "`gitcp save`",
-    "stash": "`gitcp save` keeps what is there, `gitcp restore SEL` brings it back",
+    "stash": "`gitcp save` saves the present state, `gitcp restore SEL` restores it",
     "tag": "`gitcp label SEL NAME`",
     "worktree": "`gitcp fork SEL NAME --worktree DIR`",
 }

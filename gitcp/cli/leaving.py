@@ -66,7 +66,7 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
         _tell(out, workspace, plan)
         return
     if not (plan.project or plan.user or plan.own.refs or plan.own.state):
-        raise NothingToDoError("there is nothing of gitcp's here")
+        raise NothingToDoError("gitcp has nothing here")
     if not yes:
         for line in _lines(plan, workspace):
             out.tell(line, whole=line.startswith(_COMMAND))
@@ -82,7 +82,7 @@ def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> N
         raise PartialError(
             f"{count(len(left), 'thing')} could not be removed",
             left=left,
-            hint="look at each, then run the command again",
+            hint="check each of them, then run the command again",
         )
 
 
@@ -118,17 +118,17 @@ def _agreed(out: Output, question: str, *, yes: bool) -> bool:
 def _user_question(plan: _Plan) -> str:
     names = ", ".join(dict.fromkeys(done.what for done in plan.user))
     return (
-        f"Remove {names} from your own settings, too? Other projects use them;"
-        " left there, they do nothing here."
+        f"Also remove {names} from your own settings? Other projects use them; if"
+        " you leave them, they do nothing here."
     )
 
 
 def _checkpoints_question(plan: _Plan) -> str:
     if not plan.own.refs:
-        return "Delete what is left of checkpoints in git's objects, too, for good?"
+        return "Also delete what is left of checkpoints in git's objects, permanently?"
     branches = count(plan.own.branches, "branch", "branches")
     only = f", {len(plan.own.only_here)} only here" if plan.own.only_here else ""
-    return f"Delete all checkpoints, too, for good ({branches}{only})?"
+    return f"Also delete all checkpoints, permanently ({branches}{only})?"
 
 
 def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:
@@ -152,7 +152,7 @@ def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:
         yield f"Checkpoints: {count(plan.own.branches, 'branch', 'branches')}"
     yield from _only_here(plan)
     if plan.restored.continued:
-        yield "These restored conversations stay, as they may be in use:"
+        yield "These restored conversations stay, because they may be in use:"
         for path in plan.restored.continued:
             yield f"  {safe_path(str(path))}"
 
@@ -161,7 +161,7 @@ def _only_here(plan: _Plan) -> Iterator[str]:
     only = plan.own.only_here
     if not only:
         return
-    yield "On no remote, as far as is known here:"
+    yield "Not on any remote that gitcp knows of:"
     for one in only[:_SHOWN]:
         yield f"  {safe_path(f'{one.session}/{one.branch}')}"
     if len(only) > _SHOWN:
@@ -268,9 +268,7 @@ def _report(out: Output, plan: _Plan, answers: _Answers, remains: Remains) -> No
         out.print(f"Removed {count(len(settings), 'setting')}")
     if not answers.checkpoints:
         where = f"the private store {plan.store}" if plan.store else ".git/gitcp"
-        out.print(
-            f"Kept the checkpoints, and {where} with the keys they are sealed with"
-        )
+        out.print(f"Kept the checkpoints, and {where} with the keys that seal them")
     elif plan.own.refs:
         out.print(
             f"Deleted {count(plan.own.branches, 'branch', 'branches')} of checkpoints"
@@ -281,13 +279,14 @@ def _report(out: Output, plan: _Plan, answers: _Answers, remains: Remains) -> No
     for done in kept:
         out.note(f"  kept: {done.what} in {safe_path(done.path)}")
     if _calls_here(kept) and plan.store and answers.checkpoints:
-        out.note("  they do nothing here, in a folder without git and without a store")
+        out.note("  they do nothing in this folder, which has neither git nor a store")
     elif _calls_here(kept):
         out.note(
-            "  so that they do nothing here, the project's gitcp.autoCheckpoint is false"
+            "  gitcp.autoCheckpoint is now false in this project, so they do"
+            " nothing here"
         )
     for path in plan.restored.continued:
-        out.note(f"  kept, as it may be in use: {safe_path(str(path))}")
+        out.note(f"  kept, because it may be in use: {safe_path(str(path))}")
     for line in _remaining(remains):
         out.note(line)
 
@@ -296,13 +295,13 @@ def _remaining(remains: Remains) -> Iterator[str]:
     if remains.objects:
         objects = count(remains.objects, "object")
         yield (
-            f"  still in .git/objects: {objects} that git itself has packed or written."
-            " `git gc --prune=now` removes these, and all else that nothing needs, such as"
-            " dropped stashes"
+            f"  still in .git/objects: {objects} that git itself has packed or"
+            " written. `git gc --prune=now` removes these and everything else"
+            " that is unreachable, such as dropped stashes"
         )
     if remains.used:
         objects = count(remains.used, "object")
         yield (
-            f"  git, or a clone that borrows objects from here, may have a copy of"
-            f" {objects}: it had used their packs"
+            "  git, or a clone that borrows objects from here, may have a copy of"
+            f" {objects}, because it used their packs"
         )

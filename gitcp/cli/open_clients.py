@@ -21,8 +21,8 @@ def before(workspace: Workspace) -> Iterator[str]:
     open_here = bindings.likely_open(workspace)
     for one in open_here[:_NAMED]:
         yield (
-            f"  {conversation(workspace, one)} is still open here. Close it first: it does"
-            " not know that its files change"
+            f"  {conversation(workspace, one)} is still open here. Close it first:"
+            " it does not notice that its files change"
         )
     yield from _more(open_here)
 
@@ -31,10 +31,11 @@ def after(workspace: Workspace, restore: Checkpoint) -> Iterator[str]:
     """Yields a line for each client that a restore has overtaken."""
     open_here = bindings.still_open(workspace, restore)
     for one in open_here[:_NAMED]:
-        then = " and what it does is a branch of its own" if one.superseded else ""
+        then = " and its further work becomes a new branch" if one.superseded else ""
         yield (
-            f"  {conversation(workspace, one)} is still open here: close it. If it goes"
-            f" on, it is told of the restore{',' if then else ''}{then}"
+            f"  {conversation(workspace, one)} is still open here: close it. If it"
+            " continues, gitcp tells it of the"
+            f" restore{(',' if then else '')}{then}"
         )
     yield from _more(open_here)
 

@@ -58,8 +58,8 @@ def parted_lines(
     if together.parted is None:
         return
     for heading, spans_of in (
-        ("Of these, changed by {}, too", together.parted.also),
-        ("May be {}'s as well", together.parted.unsure),
+        ("Of these, also changed by {}", together.parted.also),
+        ("Possibly also changed by {}", together.parted.unsure),
         ("Changed meanwhile by {}", together.parted.others),
     ):
         groups: dict[str, list[Change]] = {}

@@ -194,8 +194,8 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
     held = [item for item in left if item.reason in HELD]
     if held:
         lines.append(
-            f"  {count(len(held), 'path')} not brought from elsewhere unasked"
-            " (--trust brings them):"
+            f"  {count(len(held), 'path')} withheld because the checkpoint was"
+            " made elsewhere (--trust restores them):"
         )
         lines += [
             f"  {'held':<6} {safe_path(item.path)} ({item.reason})" for item in held
@@ -218,7 +218,7 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
     if len(plan.behind.inside) > _SINCE:
         lines.append(f"  again  and {len(plan.behind.inside) - _SINCE} more steps")
     if plan.operation:
-        lines.append(f"  a {plan.operation} is under way: git's state stays as it is")
+        lines.append(f"  a {plan.operation} is in progress: git's state stays as it is")
     lines += open_clients.before(workspace)
     return lines
 

@@ -47,8 +47,9 @@ def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
 
 def _ask(out: Output, exc: NotARepositoryError, where: Path) -> None:
     question = (
-        f"There is no git repository here. Keep checkpoints of {safe_path(str(where))} in"
-        f" {safe_path(str(folders.state_directory()))}? Nothing is put into the folder."
+        "There is no git repository here. Keep the checkpoints of"
+        f" {safe_path(str(where))} in {safe_path(str(folders.state_directory()))}?"
+        " gitcp puts nothing into the folder."
     )
     try:
         out.confirm(question, yes=False)
@@ -70,7 +71,7 @@ def _is_same(out: Output, exc: UnsureFolderError) -> bool:
     Raises:
         ConfirmationError: there is no terminal to ask at.
     """
-    question = f"{safe_path(exc.message)}. Take its checkpoints for this folder?"
+    question = f"{safe_path(exc.message)}. Use its checkpoints for this folder?"
     try:
         out.confirm(question, yes=False)
     except NothingToDoError:

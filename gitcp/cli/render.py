@@ -104,8 +104,9 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
     lines = []
     if preview.paths:
         lines.append(
-            f"a restore leaves out {count(len(preview.paths), 'path')} that differ"
-            f"{'s' if len(preview.paths) == 1 else ''} from HEAD (--trust brings them):"
+            f"a restore leaves out {count(len(preview.paths), 'path')} that"
+            f" differ{('s' if len(preview.paths) == 1 else '')} from HEAD (--trust"
+            " restores them):"
         )
         lines += [
             f"  {safe_path(left.path)} ({left.reason})"
@@ -115,7 +116,8 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
             lines.append(f"  and {len(preview.paths) - limit} more")
     if preview.agent is not None:
         lines.append(
-            f"its conversation ({safe(preview.agent)}) goes to no client without --trust"
+            f"its conversation ({safe(preview.agent)}) is not handed to a client"
+            " without --trust"
         )
     return lines
 

@@ -114,20 +114,20 @@ def carry_out(
     return carry_out_agreed(out, workspace, request, plan, yes=yes).done
 
 
-AT_IT = "Nothing to do: this is the state that is there."
+AT_IT = "Nothing to do: this is the present state."
 
 
 def question_of(
     request: RestoreRequest, plan: RestorePlan | None, asked: str = "Restore?"
 ) -> str:
     """Returns what a user is asked who has seen a plan."""
-    question = f"{asked} What is there now is saved first."
+    question = f"{asked} The present state is saved first."
     if plan is None or not plan.behind.outside or request.replay:
         return question
     names = ", ".join(safe(show_call(call)) for call in plan.behind.outside[:_SINCE])
     return (
-        f"What {names} did stays done, and its recorded result is given when it is"
-        f" called again. To run it again, fork instead. {question}"
+        f"The effects of {names} stay, and a later call gets the recorded result."
+        f" To run it again, fork instead. {question}"
     )
 
 
@@ -284,7 +284,7 @@ def written_back(
     yield handed
     if failure is not None:
         raise PartialError(
-            f"the conversation could not be handed back: {failure.message}",
+            f"the conversation could not be restored for its client: {failure.message}",
             left=["the conversation"],
             hint=f"`gitcp messages {checkpoint.number or checkpoint.id} -o FILE` writes it",
         )
@@ -294,15 +294,15 @@ def resume_line(out: Output, handed: Handed) -> None:
     """Prints how to go on with the conversation, and whose it is."""
     if handed.held and handed.foreign is not None:
         out.note(
-            f"  the conversation is {whose(handed.foreign)}: it was not written to where"
-            " its client would find it; the same command with --trust does that"
+            f"  the conversation is {whose(handed.foreign)}: it was not restored"
+            " for its client; repeat the command with --trust to do that"
         )
     if handed.resumption is None:
         return
     if handed.foreign is not None:
         out.print(
-            f"  the conversation is {whose(handed.foreign)}; what would approve or run"
-            " something was taken out of it"
+            f"  the conversation is {whose(handed.foreign)}; records that approve"
+            " or run something were left out"
         )
     out.print("  to continue the conversation:")
     how = handed.resumption.shown(out.directory) or handed.resumption.told or ""
@@ -340,11 +340,11 @@ def report(
     if done.saved is not None:
         out.print(f"  your previous state is saved as {name_of(out, done.saved)}")
     if request is not None and request.undoes is not None:
-        out.print("  `gitcp undo` again brings back what this took away")
+        out.print("  a second `gitcp undo` redoes the restore")
     else:
-        out.print("  `gitcp undo` goes back to what was there")
+        out.print("  `gitcp undo` goes back to it")
     if restore_plan.parts_from_head(workspace, done.plan):
-        out.print("  git's HEAD, branch and index are as they were: see `git status`")
+        out.print("  git's HEAD, branch and index are unchanged; see `git status`")
     for line in open_clients.after(workspace, done.checkpoint):
         out.note(line)
     resume_line(out, handed)
@@ -365,8 +365,8 @@ def refuse_withheld(left: Sequence[Left]) -> None:
             f"{count(len(held), 'path')} of a checkpoint that was made elsewhere"
             f" {'was' if len(held) == 1 else 'were'} left out",
             left=[f"{safe_path(item.path)}: {item.reason}" for item in held],
-            hint="look at them with `gitcp diff`; the same command with --trust brings"
-            " them",
+            hint="look at them with `gitcp diff`; repeat the command with --trust to"
+            " restore them",
         )
 
 

@@ -94,7 +94,8 @@ def _tell(
     if not wait and taken:
         interval = workspace.settings.sharing.push_interval
         out.note(
-            f"not sent yet: the next push of this machine takes it, within {interval:g} s"
+            "not sent yet: the next push of this machine sends it, within"
+            f" {interval:g} s"
         )
 
 
@@ -107,8 +108,8 @@ def _refuse_unsent(workspace: Workspace, remote: str, *, left: bool) -> None:
         why = one.reason or "it was not tried in time"
         error = BranchMovedError if left else TransferError
         raise error(
-            f"{count(len(one.refs), 'ref')} have not left for {remote}: {why}",
-            hint="they wait in the spool of this machine; `gitcp push --wait` waits again",
+            f"{count(len(one.refs), 'ref')} not sent to {remote}: {why}",
+            hint="they are queued on this machine; `gitcp push --wait` waits for them",
         )
 
 
@@ -147,7 +148,7 @@ def _line(one: "Unsent") -> str:
 
     what = [count(len(one.refs), "ref")] if one.refs else []
     if one.noted:
-        what.append("what was saved since")
+        what.append("what was saved since then")
     seconds = max(0, round(one.due - time.time()))
     line = (
         f"Not sent to {safe(one.remote)} yet: {' and '.join(what) or 'some sessions'}"

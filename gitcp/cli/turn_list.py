@@ -43,7 +43,7 @@ def ask_which(out: Output, workspace: Workspace) -> Checkpoint:
         raise NothingToDoError("no checkpoints yet", hint="`gitcp save` makes one")
     while True:
         answer = click.prompt(
-            "Restore which number? (Enter: none)",
+            "Restore which number? (Enter for none)",
             default="",
             show_default=False,
             err=True,

@@ -329,6 +329,6 @@ def settings_file(
     if places.top is None:
         raise UsageError(
             f"--scope {scope} needs a project, and this is not a git repository",
-            hint="go to one, or use --scope user",
+            hint="run it in one, or use --scope user",
         )
     return places.top / file

@@ -176,8 +176,8 @@ class Cursor(HooksInJson):
         """Returns what the user has to know."""
         del scope
         note = (
-            "of Cursor's conversations gitcp keeps what the hooks show; a restore brings"
-            " back the files, and that to read"
+            "gitcp saves the part of its conversations that the hooks show; a restore"
+            " brings back the files, and the conversation as text"
         )
         return (note,)
 

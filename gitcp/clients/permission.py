@@ -90,7 +90,7 @@ def _droid(client: Client, path: Path, places: ClientPlaces, read: Read) -> Perm
     del client, places
     hooks = path.with_name("hooks.json")
     if read(hooks):
-        reason = f"{hooks} takes the place of the hooks in {path.name}: move them there"
+        reason = f"{hooks} replaces the hooks in {path.name}: move them there"
         return Permission(granted=False, reason=reason)
     return Permission()
 

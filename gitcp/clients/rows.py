@@ -125,7 +125,7 @@ DROID = Row(
     project_variable="FACTORY_PROJECT_DIR",
     notes=(
         (
-            "a restore brings back the files, and the conversation to read; Droid cannot"
+            "a restore brings back the files, and the conversation as text; Droid cannot"
             " continue it"
         ),
     ),
@@ -146,10 +146,10 @@ OPENHANDS = Row(
     project_variable="OPENHANDS_PROJECT_DIR",
     told=told_with_a_prompt,
     notes=(
-        "a project's .openhands/hooks.json takes the place of yours",
+        "a project's .openhands/hooks.json replaces yours",
         (
-            "of its conversations gitcp keeps what the hooks show; a restore brings back the"
-            " files, and that to read"
+            "gitcp saves the part of its conversations that the hooks show; a"
+            " restore brings back the files, and the conversation as text"
         ),
     ),
 )
@@ -170,8 +170,8 @@ VSCODE = Row(
     required=("hookEventName", "sessionId"),
     notes=(
         (
-            "of its chats gitcp keeps what the hooks show; a restore brings back the files,"
-            " and that to read"
+            "gitcp saves the part of its chats that the hooks show; a restore"
+            " brings back the files, and the chat as text"
         ),
     ),
 )

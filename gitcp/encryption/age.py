@@ -20,8 +20,9 @@ _NO_KEY = "No matching keys found"
 _INSTALL = "install it: `pip install 'gitcp[crypt]'`"
 _KINDS = "one is age1…, ssh-ed25519 …, ssh-rsa …, or a file of such lines"
 _WAY_OUT = (
-    "make a key for this, and give it to those who encrypt: `gitcp.identity` names its"
-    " file; or take the passphrase off a copy: `ssh-keygen -p -N '' -f COPY`"
+    "make a key without a passphrase, name its file in `gitcp.identity`, and send"
+    " its public key to those who encrypt; or remove the passphrase from a copy:"
+    " `ssh-keygen -p -N '' -f COPY`"
 )
 
 
@@ -93,9 +94,9 @@ class Recipients:
             os.path.realpath(top / ".git")
         ):
             raise EncryptionError(
-                f"gitcp.encryptTo: {name!a} lies in the project, where any change"
-                " of a file could add a key",
-                hint="put it beside the project, or below .git",
+                f"gitcp.encryptTo: {name!a} is inside the project, where any"
+                " change to a file could add a key",
+                hint="put it outside the project, or below .git",
             )
         lines = _read(path, "gitcp.encryptTo", _KINDS).decode("utf-8", "replace")
         for line in lines.splitlines():
@@ -140,12 +141,12 @@ class Identities:
             # Every recipient in it would be tried.
             raise CorruptError("its header has no end", hint="do not use it")
         if not self._keys:
-            raise self._no_key("there is no key here")
+            raise self._no_key("there are no keys here")
         try:
             opened: bytes = self._age.decrypt(data, self._keys)
         except self._age.DecryptError as exc:
             if str(exc) == _NO_KEY:
-                raise self._no_key("no key here fits") from exc
+                raise self._no_key("none of the keys here decrypts it") from exc
             raise CorruptError(
                 f"it was tampered with, or is truncated: {exc}", hint="do not use it"
             ) from exc
@@ -155,9 +156,9 @@ class Identities:
         passed = "".join(f"; {one}" for one in self._passed)
         return NoKeyError(
             f"{why}{passed}",
-            hint="`gitcp.identity` names the file of your key; if it was not encrypted"
-            " to you, ask those who push to add your public key to gitcp.encryptTo, and"
-            " to run `gitcp push --re-encrypt`",
+            hint="set `gitcp.identity` to the file of your key; if it was not"
+            " encrypted to you, ask its author to add your public key to"
+            " gitcp.encryptTo and to run `gitcp push --re-encrypt`",
         )
 
     def _file(self, path: Path) -> list[Any]:
@@ -210,7 +211,7 @@ def _told(sealed: bytes) -> list[bytes]:
 
 def _protected(path: Path) -> EncryptionError:
     return EncryptionError(
-        f"{path} is protected by a passphrase, which cannot be asked for",
+        f"{path} is protected by a passphrase, which gitcp cannot ask for",
         hint=_WAY_OUT,
     )
 

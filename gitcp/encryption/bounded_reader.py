@@ -40,7 +40,7 @@ class Opening:
 
     def flush(self) -> None:
         """Makes what was opened readable in the quarantine."""
-        with durable.storage("opening what came"):
+        with durable.storage("decrypting fetched data"):
             written = self._pack.close()
             if written is None:
                 return
@@ -85,7 +85,7 @@ class Opening:
                 ) from exc
             raise refuse(f"a record in it cannot be read: {exc}") from exc
         if any(path.count(b"/") > _DEPTH for path in record.files):
-            raise refuse("a path in it lies too deep")
+            raise refuse("a path in it is too deep")
         self._total += len(record.commit or b"") + sum(map(len, record.files.values()))
         if record.session != session:
             raise refuse("a record in it is of another session")

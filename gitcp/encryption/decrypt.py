@@ -111,7 +111,7 @@ class Decryptor:
         if size != len(encrypted.MARKER) or (
             self._objects.blob(marker.oid) != encrypted.MARKER
         ):
-            raise refuse("is of a kind that this gitcp does not know")
+            raise refuse("is of a kind that this version of gitcp does not know")
         return below.oid
 
     def _changes(
@@ -166,11 +166,11 @@ class Decryptor:
             said.branch,
             said.seq,
         ) or trailers.pruned != said.pruned:
-            raise refuse("its message says other than what is in it")
+            raise refuse("its message does not match its content")
         if plain.tree != root:
-            raise refuse("its files or records are not those that were encrypted")
+            raise refuse("its files or records are not the encrypted ones")
         if plain.parents != ((parent,) if parent is not None else ()):
-            raise refuse("the checkpoint before it is not the one that was there")
+            raise refuse("its previous checkpoint is not the original one")
         return self._opening.add(COMMIT, raw)
 
 

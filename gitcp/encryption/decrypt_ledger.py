@@ -103,7 +103,7 @@ class PageDecryptor:
             said.session,
             said.last,
         ):
-            raise refuse("its message says other than what is in it")
+            raise refuse("its message does not match its content")
         if page.parents != tuple(self._plain[parent] for parent in commit.parents):
             raise refuse("the page before it is not the one that was there")
         entries = {

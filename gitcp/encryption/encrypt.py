@@ -231,7 +231,7 @@ class Encryptor:
 
     def _odd(self, found: Checkpoint, path: bytes) -> CorruptError:
         return CorruptError(
-            f"checkpoint {found.id} holds what gitcp does not write:"
+            f"checkpoint {found.id} has a file that gitcp does not write:"
             f" .gitcp/{path.decode('utf-8', 'backslashreplace')}",
             hint="run `gitcp verify`",
         )

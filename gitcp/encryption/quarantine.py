@@ -98,7 +98,7 @@ class Quarantine:
 def too_much(what: str, setting: str) -> TransferError:
     """Returns the error for what is larger than a setting allows."""
     return TransferError(
-        f"the other side sends {what}, more than gitcp.{setting} allows",
+        f"the remote sends {what}, more than gitcp.{setting} allows",
         hint="nothing was adopted; if you trust it, set"
         f" `gitcp config {setting} VALUE` and pull again",
     )

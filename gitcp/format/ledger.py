@@ -233,7 +233,8 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
     if trailers is None:
         if {"Ledger", "Encrypted"} <= pairs(commit).keys():
             raise CorruptError(
-                f"{where} holds a page that is encrypted: only `gitcp pull` opens it",
+                f"{where} holds a page that is encrypted: only `gitcp pull`"
+                " decrypts it",
                 hint="pull the session from the remote that has it",
             )
         raise CorruptError(

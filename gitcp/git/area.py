@@ -52,8 +52,9 @@ def check(top: Path, access: Access) -> None:
             link = next((one.path for one in entries if one.is_symlink()), None)
     except PermissionError as exc:
         raise UnsupportedRepositoryError(
-            f"{top} is closed to you: it was made before the repository was shared",
-            hint="its owner opens it with `gitcp save` or any other command that writes",
+            f"{top} is not open to your group: it was created before the"
+            " repository was shared",
+            hint="ask its owner to run `gitcp save`, or any other command that writes",
         ) from exc
     if link is not None:
         raise _is_a_link(link)
@@ -93,7 +94,7 @@ def _check_one(path: Path, status: os.stat_result, access: Access) -> None:
     if not stat.S_ISDIR(status.st_mode):
         raise UnsupportedRepositoryError(
             f"{path} is not a directory",
-            hint="move it away: gitcp makes a directory of this name",
+            hint="move it away: gitcp creates a directory of this name",
         )
     if status.st_uid != os.geteuid() and not access.shared:
         raise UnsupportedRepositoryError(

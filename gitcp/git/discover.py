@@ -48,7 +48,8 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     where = Path(directory)
     if not where.is_dir():
         raise NotARepositoryError(
-            f"{where} is not a directory", hint="name one inside a git repository"
+            f"{where} is not a directory",
+            hint="name a directory inside a git repository",
         )
     named = () if worktree or not _is_git_dir(where) else _NAMED
     since = configuration.now()
@@ -178,7 +179,8 @@ def _refuse_implicit(where: Path, git_dir: Path) -> None:
 
 def _implicit(where: Path) -> UnsupportedRepositoryError:
     return UnsupportedRepositoryError(
-        f"{where} is in a bare repository that was not named: a project may bring one along",
+        f"{where} is in a bare repository that you did not name; a project may"
+        " contain such a repository",
         hint="run gitcp in a clone or a work tree of it",
     )
 
@@ -199,9 +201,9 @@ def _unseen(where: Path, said: str, *, worktree: bool) -> Repository:
     broken = broken_off(where)
     if broken is not None:
         raise UnsupportedRepositoryError(
-            f"`git refs migrate` was broken off in {broken.parent}",
-            hint=f"move what is in {broken} to {broken.parent}, and set"
-            " extensions.refStorage to the storage that it was for",
+            f"`git refs migrate` was interrupted in {broken.parent}",
+            hint=f"move the content of {broken} to {broken.parent}, and set"
+            " extensions.refStorage to the new storage",
         )
     found = _private(where, said) if worktree else None
     if found is None:
@@ -213,13 +215,13 @@ def _refusal(where: Path, said: str) -> Exception:
     if _NOWHERE in said:
         return NoGitHereError(
             f"{where} is not in a git repository",
-            hint="run `git init` there first, or go to your project; for a folder without"
-            " git, `gitcp save --init` keeps checkpoints outside of it",
+            hint="run `git init` there first, or go to your project; in a folder"
+            " without git, use `gitcp save --init`",
         )
     if "not a git repository" in said:
         return NotARepositoryError(
             f"{where} has a .git that leads to no repository",
-            hint="`git status` there may tell more",
+            hint="`git status` there may show more",
         )
     if "safe.bareRepository" in said:
         if ".git" in Path(os.path.realpath(where)).parts:
@@ -235,12 +237,13 @@ def _refusal(where: Path, said: str) -> Exception:
         )
     if any(words in said for words in _UNKNOWN_FORM):
         return UnsupportedRepositoryError(
-            f"this repository has a form git here does not know: {_last_words(said)}",
-            hint="a newer git may know it",
+            "git here does not know the format of this repository:"
+            f" {_last_words(said)}",
+            hint="install a newer git",
         )
     return GitFailedError(
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
-        hint="`git status` there may tell more",
+        hint="`git status` there may show more",
     )
 
 

@@ -97,7 +97,7 @@ def drop_unreachable(
         GitFailedError: a commit or tree is missing; nothing went.
         StorageError: the disk refused.
     """
-    with durable.storage("giving space back"):
+    with durable.storage("freeing space"):
         _wait_for_all(repository, timeout)
         # A pack that lacks its index may have it there.
         sweep(repository)
@@ -177,7 +177,7 @@ def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
         ):
             raise
         raise BusyError(
-            "git has removed objects or packs meanwhile",
+            "git removed objects or packs meanwhile",
             hint="run `gitcp gc` again; nothing was lost",
         ) from exc
 
@@ -266,7 +266,7 @@ def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> Non
             if aside.stat().st_mtime_ns != times[name]:
                 put_back(directory, opened.scratch, name)
                 raise BusyError(
-                    "git has used a pack of gitcp's meanwhile",
+                    "git used one of gitcp's packs meanwhile",
                     hint="run `gitcp gc` again; nothing was lost",
                 )
             # Without it the pack is not put back any more.

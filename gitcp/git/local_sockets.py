@@ -146,7 +146,7 @@ def from_watchman(
             return clock, None
         return clock, [str(name) for name in said["files"]]
     except (ValueError, TypeError, KeyError) as exc:
-        raise WatcherError("Watchman's answer makes no sense") from exc
+        raise WatcherError("Watchman's answer cannot be understood") from exc
 
 
 def watchman_socket(raw: bytes) -> str:

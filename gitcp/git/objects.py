@@ -93,7 +93,7 @@ class Objects(ABC):
         except ValueError as exc:
             raise damaged(oid, exc) from exc
         if left or digest.digest() != oid:
-            raise damaged(oid, ValueError("its chunks are not what its name says"))
+            raise damaged(oid, ValueError("its chunks do not match its name"))
 
     @abstractmethod
     def exists(self, oid: bytes) -> bool:
@@ -221,7 +221,7 @@ def _no_pointer(content: Iterable[bytes]) -> Iterator[bytes]:
     for piece in content:
         if piece.startswith(MAGIC):
             raise CorruptError(
-                "it stands for chunks, and no list has them",
+                "it is a pointer to chunks that no list names",
                 hint="run `gitcp verify`",
             )
         yield piece
@@ -241,7 +241,7 @@ def damaged(oid: bytes, cause: Exception) -> CorruptError:
         # Too many open files, or a failing disk: the object may well be whole.
         return CorruptError(
             f"the object {oid.hex()} cannot be read: {cause}",
-            hint="run the command again once the disk is well; then `gitcp verify`",
+            hint="run the command again once the disk works, then `gitcp verify`",
         )
     missing = isinstance(cause, KeyError)
     return CorruptError(

@@ -22,9 +22,10 @@ def of(ours: ObjectFormat | None, where: str) -> OtherFormError:
         theirs = SHA1 if ours is SHA256 else SHA256
         what = f"by {theirs.title}, this repository by {ours.title}"
     return OtherFormError(
-        f"{where} names its objects {what}: nothing can be pushed or pulled between them",
-        hint="`gitcp export` there and `gitcp import` here carry a session across;"
-        " nothing was changed",
+        f"{where} names its objects {what}, so nothing can be pushed or pulled"
+        " between them",
+        hint="nothing was changed; use `gitcp export` there and `gitcp import` here to"
+        " move a session",
     )
 
 

@@ -169,12 +169,12 @@ def _unsure(found: Found, *, here: bool) -> UnsureFolderError:
     where = "" if here else f" -C {shlex.quote(os.fspath(top))}"
     if found.how == MOVED:
         message = (
-            f"{top} was {found.store.folder.place} when its checkpoints were saved"
+            f"{top} was at {found.store.folder.place} when its checkpoints were saved"
         )
     else:
         message = (
-            f"{top} is another directory than the one whose checkpoints are in the"
-            f" private store {ident}: it was made again, or replaced"
+            f"{top} is not the directory whose checkpoints are in the private"
+            f" store {ident}: it was created again or replaced"
         )
     return UnsureFolderError(
         message,
@@ -245,8 +245,8 @@ def _check_apart(top: Path) -> None:
     state = Path(os.path.realpath(area.state_directory()))
     if state.is_relative_to(top) or top.is_relative_to(state):
         raise UnsupportedRepositoryError(
-            f"the private store of {top} would be in {state}, and one of them is in the"
-            " other",
+            f"the private store of {top} would be in {state}, but one of them is"
+            " inside the other",
             hint="set XDG_STATE_HOME to a directory outside of the folder",
         )
 

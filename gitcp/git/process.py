@@ -243,7 +243,7 @@ def failure(process: Process, err: bytes) -> GitFailedError:
     reason = said[-1] if said else _ending(process.returncode)
     return GitFailedError(
         f"git {verb} failed: {reason}",
-        hint="the same command run by hand may tell more; `gitcp doctor` checks the rest",
+        hint="run the same command by hand to see more; `gitcp doctor` checks the rest",
     )
 
 

@@ -61,7 +61,7 @@ def fetch(
     count = f"{len(missing)} objects" if len(missing) > 1 else missing[0].hex()
     raise TransferError(
         f"{count} of this partial clone cannot be fetched from {said}",
-        hint="nothing was changed; `git ls-remote` should reach the remote",
+        hint="nothing was changed; check that `git ls-remote` reaches the remote",
     )
 
 

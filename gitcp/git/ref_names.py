@@ -19,6 +19,6 @@ def refuse_foreign(name: str) -> None:
     """Raises for a ref that is not gitcp's: callers take names from logs, too."""
     if not name.startswith(OURS) or not {"", ".", ".."}.isdisjoint(name.split("/")):
         raise UnsafePathError(
-            f"{name!a} is no ref of gitcp's, and gitcp moves no other",
+            f"{name!a} is not one of gitcp's refs, and gitcp moves no others",
             hint="run `gitcp doctor`, and report this",
         )

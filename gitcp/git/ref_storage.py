@@ -202,7 +202,8 @@ def _inode(path: Path) -> int:
 
 def _busy(common_dir: Path) -> BusyError:
     return BusyError(
-        f"`git refs migrate` is moving the refs of {common_dir}, or was broken off",
-        hint="run the command again once it has ended; if it was broken off, move what is"
-        f" in {common_dir / _PREFIX}* to {common_dir}, and set extensions.refStorage",
+        f"`git refs migrate` is moving the refs of {common_dir}, or was interrupted",
+        hint="run the command again once it has ended; if it was interrupted, move the"
+        f" content of {common_dir / _PREFIX}* to {common_dir}, and set"
+        " extensions.refStorage",
     )

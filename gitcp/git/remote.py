@@ -67,8 +67,8 @@ def find(repository: Repository, given: str) -> str:
             )
         raise UsageError(
             f"there is no remote {given!a}{known}",
-            hint="`git remote add NAME URL` makes one; the first word is the remote,"
-            " sessions come after it",
+            hint="`git remote add NAME URL` adds one; name the remote first, then"
+            " sessions",
         )
     section = f"remote.{given.lower()}"
     for key in (f"{section}.url", f"{section}.pushurl"):
@@ -76,7 +76,7 @@ def find(repository: Repository, given: str) -> str:
             shard_pattern.refuse_in(given, url)
             if url.startswith("-") or not url.isprintable() or _RUNS.match(url):
                 raise UsageError(
-                    f"the address of {given}, {url!a}, is not one that gitcp uses",
+                    f"the address of {given}, {url!a}, is not one that gitcp can use",
                     hint=f"look at it with `git config {key}`",
                 )
     return given

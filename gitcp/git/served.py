@@ -33,7 +33,8 @@ def check_supported(common_dir: Path, config: Values, object_format: str) -> Non
     def refuse(what: str) -> None:
         raise UnsupportedRepositoryError(
             f"{common_dir} is {what}, which gitcp does not support",
-            hint="gitcp needs what `git init` makes, with or without options",
+            hint="gitcp needs a repository that `git init` makes, with or without"
+            " options",
         )
 
     if object_format not in FORMS:

@@ -57,8 +57,8 @@ def parse(given: str) -> ShardPattern | None:
         return None
     if _STORE.match(given):
         raise UsageError(
-            "a pattern over shards is for git repositories: an object store has no limit on"
-            " pushes that it would help with",
+            "a pattern over shards is for git repositories; an object store has"
+            " no limit on pushes",
             hint="name the object store without {shard}",
         )
     if len(fields) != 1 or fields[0] not in _FORMS:
@@ -92,7 +92,7 @@ def _check_host(scheme: str, host: str) -> None:
         )
     if _FIELD.search(host):
         raise UsageError(
-            "{shard} stands in the host of the pattern, and belongs in its path",
+            "{shard} is in the host of the pattern, but belongs in its path",
             hint="write https://HOST/PATH-{shard:02x}.git",
         )
 

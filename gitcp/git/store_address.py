@@ -45,11 +45,11 @@ def check_given(url: str) -> bool:
     if not directory.is_dir():
         raise UsageError(
             f"there is no directory {directory}",
-            hint=f"mount it, or `mkdir {directory}`: gitcp does not make it",
+            hint=f"mount it, or run `mkdir {directory}`: gitcp does not create it",
         )
     if not _is_fit(directory):
         raise UsageError(
-            f"{directory} holds other things than an object store",
+            f"{directory} contains files that are not an object store's",
             hint="name an empty directory, or one that gitcp has pushed to",
         )
     return True

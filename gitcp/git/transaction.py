@@ -221,7 +221,8 @@ class Transaction:
     def _move_in(self) -> None:
         if self._process != os.getpid():
             raise UsageError(
-                f"process {self._process} is saving this, and has forked this one",
+                f"process {self._process} is saving this, and forked the current"
+                " process",
                 hint="end the forked process with os._exit(0)",
             )
         written = self._pack.close()

@@ -230,14 +230,14 @@ class _Patience:
         if now - self._alive > limits.silence:
             raise TransferError(
                 f"{self._doing}: no data for {limits.silence:g} s",
-                hint="check the network and the address;"
-                " gitcp.transferTimeout is how long to wait",
+                hint="check the network and the address; gitcp.transferTimeout sets"
+                " how long to wait",
             )
         if now - self._begun > limits.total:
             raise TransferError(
                 f"{self._doing}: not finished after {limits.total:g} s",
-                hint="the connection is too slow for it;"
-                " gitcp.transferLimit is how long it may take",
+                hint="the connection is too slow; gitcp.transferLimit sets how long a"
+                " transfer may take",
             )
 
 

@@ -24,8 +24,8 @@ def too_many(remote: str) -> TransferError:
     """Returns the error for a remote with more refs than gitcp reads."""
     return TransferError(
         f"{remote} lists more refs than gitcp reads ({LISTED:,} bytes of its own kind)",
-        hint="nothing was changed; `git ls-remote` shows what they are; its owner can remove"
-        " them",
+        hint="nothing was changed; `git ls-remote` lists the refs, and the remote's"
+        " owner can remove them",
     )
 
 
@@ -36,5 +36,5 @@ def unreachable(remote: str, reason: str) -> TransferError:
     kind = NoRepositoryError if _MISSING.search(reason) else TransferError
     return kind(
         f"{remote} cannot be reached: {reason}",
-        hint=f"`git ls-remote {remote}` should work; nothing was changed",
+        hint=f"nothing was changed; check that `git ls-remote {remote}` works",
     )

@@ -101,8 +101,8 @@ def configured(repository: Repository) -> Watcher | Unused | None:
             return Watcher(watchman)
         return Unused(
             "the repository's own configuration names a hook, which gitcp does not run",
-            f"name it in yours: git config --global {NAME} PROGRAM, or in a file that"
-            " `includeIf` includes there",
+            f"name it in your own configuration: git config --global {NAME}"
+            " PROGRAM, or a file that `includeIf` includes there",
         )
     return _hook(repository, value, watchman)
 
@@ -123,7 +123,7 @@ def _hook(repository: Repository, value: str, watchman: str) -> Watcher | Unused
     for own in (repository.top, repository.git_dir, repository.common_dir):
         if own is not None and real.is_relative_to(os.path.realpath(own)):
             return Unused(
-                "the hook lies in the project, and gitcp runs nothing from there",
+                "the hook is inside the project, and gitcp runs nothing from there",
                 f"move it out of the project, and set {NAME} to its new path",
             )
     version = (repository.setting("core.fsmonitorhookversion") or "").strip()

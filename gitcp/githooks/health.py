@@ -17,5 +17,5 @@ def git_hooks(workspace: Workspace) -> DoctorCheck:
         "git-hooks",
         ok=False,
         detail="; ".join(problems),
-        hint="`gitcp install git-hooks` joins them again",
+        hint="run `gitcp install git-hooks` again",
     )

@@ -25,8 +25,8 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
     notes: tuple[str, ...] = ()
     if report.original is not None:
         note = (
-            f"the hooks in {report.original} go on working: git now looks into"
-            f" {report.directory}, which leads on to them"
+            f"the hooks in {report.original} still work: git now uses"
+            f" {report.directory}, which calls them"
         )
         notes = (note,)
     restricted: list[str] = []
@@ -34,8 +34,9 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
         restricted = negotiation.restrict(repository)
     if restricted:
         note = (
-            f"`git fetch` from {', '.join(restricted)} offers branches and tags, and no"
-            " checkpoints (remote.NAME.negotiationRestrict); uninstall takes it back"
+            f"`git fetch` from {', '.join(restricted)} offers branches and tags,"
+            " but no checkpoints (remote.NAME.negotiationRestrict); uninstall"
+            " removes this"
         )
         notes = (*notes, note)
     changed = bool(report.changed or restricted)
@@ -75,7 +76,7 @@ def _repository(places: ClientPlaces, scope: str | None) -> Repository:
     repository = None if places.top is None else discover(places.top)
     if repository is None or repository.private:
         raise NotARepositoryError(
-            "git hooks are installed in a repository, and this is not one",
+            "git hooks need a git repository, and this is not one",
             hint="run `git init` there first, or go to your project",
         )
     return repository

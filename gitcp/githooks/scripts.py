@@ -230,7 +230,10 @@ def problems(repository: Repository) -> list[str]:
     configured = places.configured(repository)
     if not _still(before, configured.path):
         return [
-            f"core.hooksPath is {configured.path or 'not set'} now: git looks elsewhere"
+            (
+                f"core.hooksPath is now {configured.path or 'not set'}, so git looks"
+                " elsewhere"
+            )
         ]
     directory = Path(before.directory)
     problems_found = []
@@ -245,7 +248,7 @@ def problems(repository: Repository) -> list[str]:
         if content is None:
             problems_found.append(f"{name} is gone")
         elif not script_text.is_joined(content):
-            problems_found.append(f"{name} was written over")
+            problems_found.append(f"{name} was overwritten")
         elif not os.access(path, os.X_OK):
             problems_found.append(f"{name} is not executable")
     return problems_found

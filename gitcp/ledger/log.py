@@ -202,8 +202,8 @@ class Ledger:
                 self._known.tip = tip
                 return
         raise CorruptError(
-            f"{self.ref} was moved back: {before} is not in it any more",
-            hint=f"git update-ref {self.ref} {before} puts it right",
+            f"{self.ref} was rewound: it no longer contains {before}",
+            hint=f"git update-ref {self.ref} {before} restores it",
         )
 
     def _read_on(self, tip: str) -> PagesRead:

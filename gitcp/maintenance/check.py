@@ -147,11 +147,12 @@ class Check:
                 if before is None and not first:
                     self.problems.add(
                         b"",
-                        f"is the {said.seq}th of its branch but nothing is before it (I3)",
+                        f"is number {said.seq} of its branch but nothing is before it"
+                        " (I3)",
                     )
         elif not first:
             self.problems.add(
-                b"", f"is the {said.seq}th of its branch but has no parent (I3)"
+                b"", f"is number {said.seq} of its branch but has no parent (I3)"
             )
         if before is None:
             return

@@ -39,8 +39,8 @@ class LogRoom:
         self._left -= size
         if self._left < 0:
             raise CorruptError(
-                f"the logs that came hold more than gitcp.pullMaxSize ({self._most:,}"
-                " bytes) allows",
+                "the fetched logs are larger than gitcp.pullMaxSize"
+                f" ({self._most:,} bytes) allows",
                 hint="nothing of it was adopted",
             )
 
@@ -99,7 +99,7 @@ class LogCheck:
         stored = meta and (meta.messages, meta.bytes, meta.segments, meta.digest)
         where = _LOGS + name.path
         if stored != said and not self._problems.any_below(where):
-            self._problems.add(where, "is not what checkpoint.json says of it")
+            self._problems.add(where, "does not match checkpoint.json")
 
     def _log(self, one: str, source: Entry, where: bytes) -> log.Meta:
         """Checks I5: the segments are those the totals speak of."""

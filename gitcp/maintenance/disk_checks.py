@@ -21,8 +21,8 @@ def size(workspace: Workspace) -> DoctorCheck:
     note = upkeep.read_note(workspace.repository)
     if note.removed:
         detail += (
-            f"; {note.removed:,} old automatic checkpoints were removed for it, the last"
-            f" ones at {note.removed_at}"
+            f"; {note.removed:,} old automatic checkpoints were removed to stay"
+            f" below it, the last ones at {note.removed_at}"
         )
     if not found.over:
         return DoctorCheck("size", ok=True, detail=detail)
@@ -51,6 +51,8 @@ def disk(workspace: Workspace) -> DoctorCheck:
     free = shutil.disk_usage(workspace.repository.common_dir).free
     detail = f"{free // _MIB:,} MiB free"
     if free < _LOW:
-        hint = "make room: a save that does not fit is refused, nothing is lost"
+        hint = (
+            "free some space: a save that does not fit is refused, but nothing is lost"
+        )
         return DoctorCheck("disk", ok=False, detail=detail, hint=hint)
     return DoctorCheck("disk", ok=True, detail=detail)

@@ -118,8 +118,8 @@ def _folders() -> Iterator[DoctorCheck]:
             "folders",
             ok=True,
             detail=f"private stores whose folder is not there: {_first(names)}",
-            hint=f"`gitcp folders --use {gone[0].store}` where the folder is now; or"
-            f" `gitcp folders --remove {gone[0].store}`",
+            hint=f"run `gitcp folders --use {gone[0].store}` in the folder's new place,"
+            f" or `gitcp folders --remove {gone[0].store}`",
         )
     elif rows:
         detail = f"{len(rows):,} with a private store"
@@ -172,22 +172,22 @@ def _lock(workspace: Workspace) -> DoctorCheck:
     try:
         held = durable.try_lock(workspace.directory / "worktree.lock", create=False)
     except FileNotFoundError:
-        return DoctorCheck("lock", ok=True, detail="never taken here")
+        return DoctorCheck("lock", ok=True, detail="not held")
     except OSError as exc:
         if exc.errno not in durable.READ_ONLY:
             raise
         return DoctorCheck(
             "lock",
             ok=False,
-            detail="nothing can be written here: only looking works",
+            detail="nothing can be written here: only commands that read work",
             hint="make `.git` writable",
         )
     if held is None:
         return DoctorCheck(
             "lock",
             ok=False,
-            detail="another gitcp is saving or restoring in this work tree",
-            hint="wait for it, or look for it with `ps`; a killed one holds no lock",
+            detail="another gitcp process is saving or restoring in this work tree",
+            hint="wait for it, or find it with `ps`; a killed process holds no lock",
         )
     durable.unlock(held)
     return DoctorCheck("lock", ok=True, detail="free")
@@ -195,7 +195,7 @@ def _lock(workspace: Workspace) -> DoctorCheck:
 
 def _left_over(workspace: Workspace) -> DoctorCheck:
     swept = sweep(workspace.repository)
-    detail = f"cleared away what {swept} killed processes left" if swept else "none"
+    detail = f"removed what {swept} killed processes left behind" if swept else "none"
     return DoctorCheck("left-over", ok=True, detail=detail)
 
 
@@ -213,12 +213,12 @@ def _ref_locks(workspace: Workspace) -> DoctorCheck:
 
 def _restore(workspace: Workspace) -> DoctorCheck:
     if journal.read(workspace.directory) is None:
-        return DoctorCheck("restore", ok=True, detail="none is under way")
+        return DoctorCheck("restore", ok=True, detail="none is in progress")
     return DoctorCheck(
         "restore",
         ok=False,
         detail="a restore was interrupted in this work tree",
-        hint="`gitcp restore --continue` finishes it, `--abort` takes it back",
+        hint="`gitcp restore --continue` finishes it, `--abort` undoes it",
     )
 
 
@@ -230,8 +230,8 @@ def _head(workspace: Workspace) -> DoctorCheck:
         "head",
         ok=False,
         detail=damage,
-        hint="checkpoints are made without their base; `git checkout --detach` a commit"
-        " that is whole, or repair this one",
+        hint="until then checkpoints have no base; `git checkout --detach` a sound"
+        " commit, or repair this one",
     )
 
 
@@ -254,9 +254,9 @@ def _branches(workspace: Workspace) -> DoctorCheck:
         "branches",
         ok=False,
         detail=_first(wrong),
-        hint="`gitcp verify --repair` puts back what has a good copy, and else puts a"
-        " branch onto its newest sound checkpoint; `gitcp verify --lost` looks for the"
-        " rest",
+        hint="`gitcp verify --repair` replaces what has a good copy, and otherwise"
+        " moves a branch to its newest sound checkpoint; `gitcp verify --lost`"
+        " looks for the rest",
     )
 
 
@@ -265,7 +265,7 @@ def _history(workspace: Workspace) -> DoctorCheck:
     found = doubts(workspace, _DOUBTS)
     ids = list(dict.fromkeys(one.checkpoint or "?" for one in found.problems))
     if not ids:
-        rest = "" if found.complete else ", as far as there was time to look"
+        rest = "" if found.complete else ", as far as time allowed"
         return DoctorCheck("history", ok=True, detail=f"no doubts{rest}")
     names = ", ".join(ids[:_SHOWN]) + (" …" if len(ids) > _SHOWN else "")
     return DoctorCheck(
@@ -285,7 +285,8 @@ def _numbers(workspace: Workspace) -> DoctorCheck:
         "numbers",
         ok=False,
         detail=f"damaged lines in .git/gitcp-numbers: {damaged}",
-        hint="their numbers are not given again; the checkpoints are whole, by their ids",
+        hint="their numbers are not used again; the checkpoints are sound, under their"
+        " ids",
     )
 
 
@@ -295,7 +296,7 @@ def _lost(workspace: Workspace) -> DoctorCheck:
         return DoctorCheck(
             "lost",
             ok=True,
-            detail="not looked for: `gitcp verify --lost` takes a while",
+            detail="not checked: `gitcp verify --lost` takes a while",
         )
     found = lost(workspace)
     if not found:
@@ -307,8 +308,8 @@ def _lost(workspace: Workspace) -> DoctorCheck:
         "lost",
         ok=True,
         detail=f"nothing refers to them any more: {_first(names)}",
-        hint="`gitcp verify --lost --repair` puts them back, `gitcp gc --drop-lost`"
-        " removes them",
+        hint="`gitcp verify --lost --repair` restores them, `gitcp gc --drop-lost`"
+        " deletes them",
     )
 
 
@@ -319,9 +320,9 @@ def _damaged_logs(workspace: Workspace) -> DoctorCheck:
     return DoctorCheck(
         "damaged-logs",
         ok=True,
-        detail=f"put aside, and not read any more: {_first(list(map(str, found)))}",
-        hint="what is in front of the damage was saved; the rest may hold steps that"
-        " were acknowledged. Keep the file for as long as you want to look, then remove it",
+        detail=f"set aside and no longer read: {_first(list(map(str, found)))}",
+        hint="everything before the damage was saved; the rest may hold acknowledged"
+        " steps. Keep the file as long as you need it, then remove it",
     )
 
 
@@ -355,7 +356,7 @@ def _mirrors(workspace: Workspace) -> DoctorCheck:
 def _scan(workspace: Workspace) -> DoctorCheck:
     directory = workspace.directory / "scan"
     if not directory.is_dir():
-        unread = "none yet: the next save reads every file"
+        unread = "there is none yet: the next save reads every file"
         return DoctorCheck("scan", ok=True, detail=unread)
     with suppress(OSError):
         if states.load(directory) != states.ScanState():

@@ -295,8 +295,8 @@ class _Look:
             yield Problem(
                 one.id,
                 path,
-                "the file was changed last before this checkpoint was made, and the"
-                " checkpoint has other content: `gitcp save` takes it in",
+                "the file was changed last before this checkpoint was made, and"
+                " the checkpoint has other content: `gitcp save` captures it",
                 about=MISSED_EDIT,
             )
 

@@ -88,8 +88,8 @@ def survey(workspace: Workspace) -> InRepository:
     for _ in open_restores(repository):
         raise RestoreInterruptedError(
             "a restore was interrupted here, or in a linked work tree",
-            hint="finish it with `gitcp restore --continue`, or take it back with"
-            " `gitcp restore --abort`",
+            hint="finish it with `gitcp restore --continue`, or undo it with `gitcp"
+            " restore --abort`",
         )
     refs = repository.refs
     return InRepository(
@@ -175,7 +175,7 @@ def remove_state(workspace: Workspace) -> None:
         if repository.refs.any(_REFS):
             raise BusyError(
                 "a checkpoint was saved meanwhile",
-                hint="end the agents that are at work here, then run the command again",
+                hint="stop the agents that work here, then run the command again",
             )
         for path in _state(repository):
             _remove(path)

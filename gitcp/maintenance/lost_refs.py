@@ -258,7 +258,7 @@ def _unreached(workspace: Workspace, commits: list[str]) -> set[str]:
 
 
 def kept(workspace: Workspace) -> list[Lost]:
-    """Returns the lost lines that giving disk space back does not remove unasked.
+    """Returns the lost lines that giving disk space back does not remove without asking.
 
     Threads of LangGraph are deleted on purpose, by LangGraph.
 

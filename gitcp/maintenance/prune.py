@@ -142,10 +142,10 @@ def _refuse_threads(forest: RetentionGraph, keys: frozenset[Key]) -> None:
     for session, _ in sorted(keys):
         if session in forest.threads:
             raise UsageError(
-                f"{decode(session) or session} is a thread of LangGraph: it would lose"
-                " checkpoints, or what waits to be written, without LangGraph's knowing",
-                hint="`GitcpSaver.prune`, `delete_for_runs` and `delete_thread` remove"
-                " what may go",
+                f"{decode(session) or session} is a thread of LangGraph: it would"
+                " lose checkpoints or pending writes without LangGraph's"
+                " knowledge",
+                hint="use `GitcpSaver.prune`, `delete_for_runs` or `delete_thread`",
             )
 
 

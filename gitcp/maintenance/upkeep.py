@@ -149,8 +149,8 @@ def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
 def told(found: Size) -> str:
     """Returns why gitcp takes more than it may, in one sentence, for `status` and `doctor`."""
     if found.prunes:
-        return "what stays is newer than 30 days, labelled, or not automatic"
+        return "what remains is newer than 30 days, labelled, or not automatic"
     return (
-        "gitcp was in use here before this limit, so nothing is removed until"
-        " `gitcp config maxSize` says so"
+        "gitcp was used here before this limit existed, so it removes nothing"
+        " until you set `gitcp config maxSize`"
     )

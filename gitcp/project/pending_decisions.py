@@ -68,7 +68,7 @@ def waiting(directory: Path) -> list[Waiting]:
         CorruptError: the file is damaged.
         StorageError: it cannot be read.
     """
-    with durable.storage("reading the decisions that wait"):
+    with durable.storage("reading the pending decisions"):
         try:
             raw = (directory / _NAME).read_bytes()
         except FileNotFoundError:
@@ -77,7 +77,7 @@ def waiting(directory: Path) -> list[Waiting]:
 
 
 def _add(directory: Path, entries: Iterable[Waiting]) -> None:
-    with durable.storage("keeping the decision"):
+    with durable.storage("recording the decision"):
         path = directory / _NAME
         before = path.read_bytes() if path.exists() else b""
         durable.replace(path, before + b"".join(map(encode_waiting, entries)))

@@ -46,7 +46,7 @@ def clear(workspace: Workspace, eraser: Eraser | None) -> None:
 
 
 def _clear(path: Path, eraser: Eraser) -> None:
-    with durable.storage("clearing what lies beside the store"):
+    with durable.storage("removing files beside the store"):
         try:
             raw = path.read_bytes()
         except FileNotFoundError:

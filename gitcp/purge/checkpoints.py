@@ -256,7 +256,8 @@ class Purger:
         ):
             raise NameHoldsValueError(
                 f"the name of {found.session}/{found.branch} holds the value to purge",
-                hint="names stay: push other sessions only, or prune this one",
+                hint="names cannot be purged: push only other sessions, or prune this"
+                " one",
             )
         return made
 

@@ -12,7 +12,7 @@ from gitcp.git.transaction import Transaction
 from gitcp.purge.redact import Eraser
 from gitcp.worktree.chunks import ChunkWriter
 
-# Bytes that are looked through at once, and so many of those before them once more: no
+# Bytes that are scanned at once, and so many of those before them once more: no
 # value that is purged is longer, in any form.
 _AT_ONCE = 16 << 20
 _AGAIN = 1 << 20

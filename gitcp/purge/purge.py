@@ -176,8 +176,10 @@ def _no_index(workspace: Workspace, *, dry_run: bool) -> AbstractContextManager[
 def _damaged(purger: Purger) -> list[str]:
     """Returns which checkpoints were left as they are, with the reason."""
     return [
-        f"{one.trailers.session}/{one.trailers.branch}:{one.seq} {one.id}, perhaps: that"
-        f" cannot be read, and stays as it is ({reason})"
+        (
+            f"{one.trailers.session}/{one.trailers.branch}:{one.seq} {one.id},"
+            f" perhaps: it cannot be read and stays as it is ({reason})"
+        )
         for one, reason in purger.damaged.values()
     ]
 
@@ -185,14 +187,14 @@ def _damaged(purger: Purger) -> list[str]:
 def _nowhere(purger: Purger) -> GitcpError:
     if purger.damaged:
         return CorruptError(
-            "no checkpoint that can be read holds this as text; it may be in"
+            "no readable checkpoint holds this as text; it may be in"
             f" {'; in '.join(_damaged(purger))}",
             hint="`gitcp verify --repair` repairs what it can",
         )
     return NotFoundError(
         "no checkpoint holds this as text",
-        hint="`gitcp scan` lists what there is; a file that holds it compressed is"
-        " taken out as a whole: gitcp purge PATH",
+        hint="`gitcp scan` lists what there is; to purge a whole file that holds it"
+        " compressed, run `gitcp purge PATH`",
     )
 
 
@@ -232,7 +234,7 @@ class _Steps:
             self.changed.append(session)
         self.gone |= {bytes.fromhex(oid) for oid in done.pages}
         self.left += [
-            f"what a step of {session} is known by ({name}): names stay"
+            f"the name of a step of {session} ({name}): names cannot be purged"
             for name in (eraser.erased(one.encode()).decode() for one in done.named)
         ]
 

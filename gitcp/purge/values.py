@@ -24,7 +24,7 @@ def long_enough(value: bytes) -> bytes:
     if len(value.strip()) < SHORTEST:
         raise UsageError(
             f"a value of {len(value.strip())} bytes is too short: it would match unrelated text",
-            hint=f"{SHORTEST} bytes at least; or purge the file: gitcp purge PATH",
+            hint=f"give at least {SHORTEST} bytes, or purge the file: gitcp purge PATH",
         )
     return value.strip(b"\r\n")
 
@@ -63,8 +63,8 @@ def find_values(
     names = ", ".join(sorted(set(wanted) - set(found.values())))
     missing = NotFoundError(
         f"no checkpoint holds {names}",
-        hint="`gitcp scan` lists fingerprints; those of other clones differ."
-        " `gitcp purge --value-from-stdin` takes the value itself",
+        hint="`gitcp scan` lists fingerprints, which differ between clones; `gitcp"
+        " purge --value-from-stdin` takes the value itself",
     )
     return list(found.items()), missing if names else None
 

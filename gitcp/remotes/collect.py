@@ -64,7 +64,7 @@ def _needed(place: Place, shown: str) -> set[str]:
     unknown = [path for path in paths if documents.key_of(path) is None]
     if unknown:
         raise CorruptError(
-            f"{shown} has {unknown[0]!a}, and what that needs is not known",
+            f"{shown} has {unknown[0]!a}, which gitcp does not know",
             hint="nothing was removed; remove it if it is not gitcp's, or update gitcp",
         )
 

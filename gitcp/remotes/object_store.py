@@ -104,7 +104,7 @@ class ObjectStore(OnePlace):
             if number >= _LISTED:
                 raise TransferError(
                     f"{self._shown} has more than {_LISTED:,} documents",
-                    hint="nothing was changed; name the sessions that are meant",
+                    hint="nothing was changed; name the sessions",
                 )
             yield entry
 
@@ -271,7 +271,8 @@ class ObjectStore(OnePlace):
                 self._held |= {ref: _held(ref, *one) for ref, one in there if one}
         raise RefusedError(
             f"{self._shown} lacks packs of {len(refs)} branches",
-            hint="pull again: they may just have been replaced; nothing was adopted",
+            hint="nothing was adopted; pull again, because they may just have been"
+            " replaced",
         )
 
     def _needed(self, ref: str) -> list[StoredPack]:
@@ -297,10 +298,10 @@ class ObjectStore(OnePlace):
                 key = layout.ref_key(ref)
                 name = "/".join(key) if key else ref
                 raise RefusedError(
-                    f"{name} stands on the project's commit {lacking[0]}, which is not"
-                    " here",
-                    hint="`git fetch` from the project's remote, then pull again;"
-                    " nothing was written",
+                    f"{name} is based on the project's commit {lacking[0]}, which"
+                    " is missing here",
+                    hint="nothing was written; run `git fetch` from the project's"
+                    " remote, then pull again",
                 )
         size = sum(pack.size for listed in needed.values() for pack in listed)
         if limits.file is not None and size > limits.file:
@@ -331,8 +332,8 @@ class ObjectStore(OnePlace):
                     packs.checksum(file) != pack.sha256
                 ):
                     raise RefusedError(
-                        f"{pack.path} there is not what its document says",
-                        hint="nothing was adopted; who pushed it can push it again with"
+                        f"{pack.path} there does not match its document",
+                        hint="nothing was adopted; ask its author to push it again with"
                         " --pruned",
                     )
                 packs.index(

@@ -93,14 +93,15 @@ def index(
             cwd=repository.top or repository.git_dir,
             env={**naming(repository), "GIT_OBJECT_DIRECTORY": str(objects)},
             limits=limits,
-            doing="checking what came",
+            doing="checking fetched objects",
             source=source,
             progress=progress,
             look=look,
         )
     if ended.status:
         raise RefusedError(
-            f"git refuses what came: {ended.reason()}", hint="nothing was adopted"
+            f"git refuses the fetched objects: {ended.reason()}",
+            hint="nothing was adopted",
         )
 
 

@@ -133,7 +133,7 @@ class ShardedRemote:
             raise TransferError(
                 f"none of the {len(asked)} repositories of {self._pattern.text} is there:"
                 f" {failed[0].message}",
-                hint="make them, or look for a mistake in the pattern",
+                hint="create them, or check the pattern",
             )
 
     def why_not(self, ref: str) -> TransferError | None:

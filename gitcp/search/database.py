@@ -1,4 +1,4 @@
-"""The index as a file of SQLite: opened, checked, thrown away where it is damaged."""
+"""The index as a file of SQLite: opened, checked, and discarded if it is damaged."""
 
 import os
 import sqlite3
@@ -82,8 +82,8 @@ def check_supported() -> None:
     except sqlite3.OperationalError as exc:
         raise ProgramNotFoundError(
             f"the SQLite of this Python ({sqlite3.sqlite_version}) has no FTS5: {exc}",
-            hint="use a Python whose SQLite was built with FTS5, as those of Debian,"
-            " Fedora, Homebrew and python.org are; `gitcp log --grep` needs none",
+            hint="use a Python whose SQLite has FTS5, for instance from Debian,"
+            " Fedora, Homebrew or python.org; or use `gitcp log --grep`",
         ) from exc
     finally:
         connection.close()

@@ -56,7 +56,7 @@ def search(workspace: Workspace, query: Query, filters: Filters) -> Found:
     except sqlite3.Error as exc:
         raise StorageError(
             f"the index of the search cannot be used: {exc}",
-            hint=f"look at the disk of {search_files.index_of(workspace.repository)}",
+            hint=f"check the disk of {search_files.index_of(workspace.repository)}",
         ) from exc
 
 

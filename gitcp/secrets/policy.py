@@ -47,7 +47,7 @@ def scan(
 ) -> Checked:
     """Looks through everything that the tips reach and the other side has not.
 
-    What cannot be read is told to `unreadable`, and the rest is looked through.
+    What cannot be read is told to `unreadable`, and the rest is scanned.
 
     Raises:
         UsageError: one of `allow` is not a fingerprint.
@@ -198,7 +198,7 @@ def refuse(checked: Checked, doing: str, instead: str = "") -> None:
     names = [one.fingerprint for one in checked.findings]
     known = [one.fingerprint for one in checked.findings if one.rule != scanner.UNREAD]
     count = "a secret" if len(names) == 1 else f"{len(names)} secrets"
-    held = f"it holds {count}" if known else "some of it takes too long to look through"
+    held = f"it holds {count}" if known else "some of it takes too long to scan"
     taken = f"{known[0]}` takes one" if known else "PATH` takes a file"
     shown = " ".join(names[:_NAMED])
     raise SecretsFoundError(

@@ -13,7 +13,7 @@ from gitcp.secrets.scanner import Hit, Scanner
 # Bytes that are worth a process of their own: it takes some ten milliseconds to start.
 _SHARE = 500_000
 _MOST = 8
-# Short texts are looked through together, up to so many bytes.
+# Short texts are scanned together, up to so many bytes.
 _TOGETHER = 16_384
 # No rule looks over it: blank lines end what goes on in the next line, the signs what may
 # stand between a name and a value, and the backslash keeps it where escapes are undone.
@@ -71,7 +71,7 @@ def _processes(scanner: Scanner, works: Sequence[Work]) -> int:
 
 
 def _groups(works: Sequence[Work]) -> Iterator[list[int]]:
-    """Yields the places of texts that are looked through together."""
+    """Yields the places of texts that are scanned together."""
     group: list[int] = []
     size = 0
     for at, work in enumerate(works):

@@ -26,8 +26,10 @@ def take_all(spool: Spool, clones: KeptClones) -> None:
         if clone.wanted:
             problem = take_noted(spool, ident, clones) or problem
     if spool.listed() is None:
-        reason = problem.message if problem is not None else "no clone leads there"
-        raise TransferError(reason, hint="`git ls-remote` should work in the clone")
+        reason = problem.message if problem is not None else "no clone uses this remote"
+        raise TransferError(
+            reason, hint="check that `git ls-remote` works in the clone"
+        )
 
 
 def next_to_ask(spool: Spool, interval: float) -> str | None:

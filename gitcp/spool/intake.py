@@ -73,15 +73,16 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
     addresses = remotes.addresses(repository, name)
     if len(addresses) > 1:
         raise UsageError(
-            f"{name} has several addresses, and a spool sends to one",
+            f"{name} has several addresses, but a spool sends to only one",
             hint=f"`gitcp push {name}` sends to each of them now",
         )
     if (repository.common_dir / "shallow").exists() or promised.remotes(
         repository.config
     ):
         raise UsageError(
-            "a shallow or partial clone lacks history that the spool has to hold",
-            hint=f"`gitcp push {name}` sends from here; `git fetch --unshallow` brings it",
+            "a shallow or partial clone lacks history that the spool needs",
+            hint=f"`gitcp push {name}` sends from here; `git fetch --unshallow` fetches"
+            " the history",
         )
     (address,) = addresses
     if address == name:
@@ -272,9 +273,10 @@ class _SpoolRelay:
         self._gathering.shrink(self._spool.pending().keys())
         if self._gathering.size() > limit:
             raise SpoolFullError(
-                f"what waits for {self._route.shown} takes more than"
-                f" gitcp.spoolMaxSize allows ({limit:,} bytes)",
-                hint="the sessions stay in this clone, and are taken in when there is room",
+                f"the queue for {self._route.shown} would exceed"
+                f" gitcp.spoolMaxSize ({limit:,} bytes)",
+                hint="the sessions stay in this clone, and are queued when there is"
+                " room",
             )
 
 

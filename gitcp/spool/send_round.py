@@ -31,9 +31,9 @@ _TOO_MUCH = re.compile(
 _LONGEST = 300.0
 _REFUSED_LONGEST = 3600.0
 _MOVED = (
-    "the remote has other checkpoints there, and the clone that these are from is gone"
+    "the remote has other checkpoints there, and the clone that made these was deleted"
 )
-_REMOVED = "the remote removed a branch since this was looked through for secrets"
+_REMOVED = "the remote removed a branch after this was scanned for secrets"
 
 
 Arrived = dict[str, dict[str, str]]

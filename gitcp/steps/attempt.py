@@ -33,9 +33,9 @@ class Attempt(NamedTuple):
         """
         if self.elsewhere:
             raise UsageError(
-                f"the step {self.options.name!a} was begun by process"
-                f" {self.lease.process}, which has forked this one: only that one records"
-                " its result",
+                f"the step {self.options.name!a} was started by process"
+                f" {self.lease.process}, which forked this one; only that process"
+                " records the result",
                 hint="end the forked process within the step: os._exit(0)",
             )
 

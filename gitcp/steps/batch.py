@@ -88,9 +88,7 @@ class Batch(batches.Batch[T]):
             )
         for given, number in (("chunksize", chunksize), ("ahead", ahead)):
             if number < 1:
-                raise UsageError(
-                    f"{given} must be at least 1", hint=f"leave {given} out"
-                )
+                raise UsageError(f"{given} must be at least 1", hint=f"remove {given}")
         return self._map(function, chunksize, ahead if self._executor else 1)
 
     def _map(
@@ -167,7 +165,7 @@ class Batch(batches.Batch[T]):
         count = f"{len(numbers)} record{'s' if len(numbers) > 1 else ''}"
         first = self.unknown[numbers[0]]
         return StepUnknownError(
-            f"{count} left out ({shown}{more}), as it is not known whether a step took"
-            f" effect. The first: {first.message}",
+            f"{count} left out ({shown}{more}), because it is not known whether a"
+            f" step took effect. The first:  {first.message}",
             hint="answer those that `gitcp steps` lists, and run it again",
         )

@@ -68,8 +68,9 @@ def next_slot(options: Options) -> StepSlot | None:
         return None
     if record.beside and options.effect == LOCAL:
         raise UsageError(
-            f"the step {options.name!a} changes files of the project, which other workers"
-            " may change at the same time: what it did could not be told from that",
+            f"the step {options.name!a} changes files of the project, which other"
+            " workers may change at the same time, so its changes could not be"
+            " told apart",
             hint="return the content, and write the files where `map` yields it",
         )
     if options.key is not None:

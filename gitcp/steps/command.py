@@ -82,7 +82,7 @@ def run(
         if done.timed_out:
             raise StepTimeoutError(
                 f"{declared.name} took longer than {declared.timeout} s and was stopped",
-                hint="`gitcp steps` shows how it stands",
+                hint="`gitcp steps` shows its state",
             )
         if done.status in _SIGNALLED:
             raise CommandKilledError(done.status, _end(done))
@@ -153,8 +153,8 @@ def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:
     for call in steps:
         if call.intent.command and not engine.history.is_ours(call):
             raise UsageError(
-                f"the command of {show_call(call)!a} was recorded elsewhere, and is not"
-                f" run unasked: {line(call)!a}",
+                f"the command of {show_call(call)!a} was recorded elsewhere, and"
+                f" gitcp does not run it without --trust: {line(call)!a}",
                 hint="nothing was changed; `--trust` runs it",
             )
 

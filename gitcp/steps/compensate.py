@@ -154,21 +154,21 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
             return _nothing
         raise CompensationError(
             "it was interrupted, and whether it took effect is not known",
-            hint="find out what became of it, then answer:"
+            hint="find out what happened, then answer:"
             f" `{answers.command(engine.workspace, engine.current, call)}`",
         )
     if call.effect == LOCAL:
         if not trust and not engine.history.is_ours(call):
             raise CompensationError(
-                "it was recorded elsewhere what it did to files, and they are not put"
-                " back unasked",
-                hint="look at it with `gitcp steps show`; `--trust` puts them back",
+                "its changes to files were recorded elsewhere, and gitcp does not"
+                " undo them without --trust",
+                hint="look at it with `gitcp steps show`; `--trust` undoes them",
             )
         return _files(engine, call)
     if call.effect == IRREVERSIBLE:
         raise CompensationError(
             "it is irreversible",
-            hint=f"correct it by hand; `--keep {call.name}` then leaves it as it is",
+            hint=f"correct it by hand, then use `--keep {call.name}`",
         )
     if not call.outside:
         return _nothing
@@ -182,7 +182,8 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
         and not engine.ledger.signet.is_our_undo(call.intent)
     ):
         raise CompensationError(
-            "its undo was recorded in another repository, and is not run unasked",
+            "its undo was recorded in another repository, and gitcp does not run"
+            " it without --trust",
             hint="look at it with `gitcp steps show`; `--trust` runs it",
         )
     if given is not None and given.command:
@@ -191,8 +192,8 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
         function = _import(given.function)
         return lambda: _call(engine, call, function)
     raise CompensationError(
-        "its undo is not known to this process",
-        hint=f"session.register_undo({call.name!r}, …) in the program that has it",
+        "this process does not know its undo",
+        hint=f"call session.register_undo({call.name!r}, …) in the program that has it",
     )
 
 
@@ -232,8 +233,8 @@ def _refuse(call: Call, paths: Sequence[Left]) -> None:
         "not as the step left it:"
         f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
         left=names,
-        hint=f"`gitcp diff {call.intent.before}` shows what differs from before"
-        f" it; `--keep {call.name}` leaves the files as they are",
+        hint=f"`gitcp diff {call.intent.before}` shows the differences; `--keep"
+        f" {call.name}` leaves the files as they are",
     )
 
 

@@ -208,7 +208,7 @@ class Engine:
         begun = f"the step {show_call(call)!a} began at {call.intent.at}{where}"
         return StepUnknownError(
             f"{begun} and {ended}: whether it took effect is not known",
-            hint="find out what became of it, then answer:"
+            hint="find out what happened, then answer:"
             f" `{answers.command(self.workspace, self.current, call)}`",
             slot=call.slot,
         )
@@ -261,7 +261,7 @@ class Engine:
         if result.value is UNSET and not result.size:
             raise UsageError(
                 f"the step {show_call(call)!a} is done, but {result.error}",
-                hint="it is not run again; a codec makes its results JSON",
+                hint="it does not run again; use a codec that makes its results JSON",
             )
         codec = options.codec
         if result.codec and (codec is None or codec.name != result.codec):
@@ -275,9 +275,9 @@ class Engine:
 
     def _other_arguments(self, call: Call) -> StepChangedError:
         return StepChangedError(
-            f"the step {show_call(call)!a} is recorded with other arguments",
-            hint="give what is new a name or key of its own;"
-            " changed='replay' takes the recorded result all the same",
+            f"the step {show_call(call)!a} was recorded with other arguments",
+            hint="give the new call its own name or key; changed='replay' uses the"
+            " recorded result anyway",
         )
 
     def _guard(self, options: Options, slot: StepSlot, given: str) -> None:
@@ -285,7 +285,7 @@ class Engine:
         if options.loops is not None and times >= options.loops:
             raise StepLoopError(
                 f"the step {options.name!a} began {times} times with the same arguments",
-                hint="it goes round in circles; `loops=` allows more",
+                hint="it may be an endless loop; `loops=` allows more calls",
             )
 
     def _after(self, options: Options) -> tuple[str, ...]:
@@ -357,7 +357,7 @@ class Engine:
             raise type(exc)(
                 f"the step {options.name!a} was run, but its result was not recorded:"
                 f" {exc.message}",
-                hint="it counts as interrupted, and is not done again unasked",
+                hint="it counts as interrupted and does not run again until you answer",
             ) from exc
         return results.load(raw, codec)
 

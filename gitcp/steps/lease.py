@@ -81,7 +81,7 @@ def held(
     if fd is None:
         raise BusyError(
             f"the step {slot.name!a} is being run by another process",
-            hint="wait for it to end; `gitcp steps` shows how it stands",
+            hint="wait for it to end; `gitcp steps` shows its state",
         )
     lease = Lease(fd)
     try:

@@ -53,8 +53,8 @@ def taking_back(workspace: Workspace, current: Current, call: Call) -> FilePlan:
     if result is None or not result.left:
         raise NotFoundError(
             f"what {call.name!a} did to files was not captured",
-            hint=f"put them back by hand; `gitcp files {call.intent.before}` has how"
-            " they were",
+            hint=f"restore them by hand; `gitcp files {call.intent.before}` lists them"
+            " as they were",
         )
     before = find(workspace, current, call.intent.before)
     left = find(workspace, current, result.left)

@@ -144,9 +144,9 @@ def _unclear(
     workspace: Workspace, current: Current, call: Call, why: str
 ) -> StepUnknownError:
     return StepUnknownError(
-        f"the step {show_call(call)!a} would run on files that are half done: {why}",
-        hint=f"`gitcp diff {call.intent.before}` shows them; once they are as they should"
-        f" be, `{answers.command(workspace, current, call, 'again')}` lets it run",
+        f"the step {show_call(call)!a} would run on half-finished files: {why}",
+        hint=f"`gitcp diff {call.intent.before}` shows them; once they are correct,"
+        f" `{answers.command(workspace, current, call, 'again')}` lets it run",
     )
 
 

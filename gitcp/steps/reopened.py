@@ -107,6 +107,6 @@ class UnreachableSession:
         raise UsageError(
             f"this worker cannot reach the repository of the session {self._of.name!a} at"
             f" {self._of.top!a}: {self._why}",
-            hint="a step has to be durable before it begins: run steps on the machine of"
-            " the repository, and elsewhere functions without steps",
+            hint="a step has to be durable before it begins: run steps on the machine"
+            " of the repository, and only functions without steps elsewhere",
         )

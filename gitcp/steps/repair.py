@@ -121,12 +121,12 @@ def repair(engine: Engine, expected: Affected, *, trust: bool) -> list[Call]:
     now = affected(engine, engine.history.live()[expected.steps[0].slot])
     if now.refused:
         raise UsageError(
-            f"not only these steps are affected: {'; '.join(now.refused)}",
+            f"more than these steps are affected: {'; '.join(now.refused)}",
             hint="nothing was changed; restore a checkpoint, or correct it by hand",
         )
     if [call.id for call in now.steps] != [call.id for call in expected.steps]:
         raise UsageError(
-            "other steps have become affected", hint="look at what is affected again"
+            "other steps have become affected", hint="check again what is affected"
         )
     done = compensate.compensate(
         engine, list(reversed(now.steps)), keep=(), trust=trust

@@ -36,12 +36,12 @@ def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
     names = [show_call(call) for call in rewound.outside]
     target = request.target.id
     raise EffectsStandError(
-        f"{', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}"
-        " happened after it, and a restore does not take that back",
+        f"{', '.join(names[:_SHOWN])}{(' …' if len(names) > _SHOWN else '')}"
+        " happened after it, and a restore does not undo that",
         steps=names,
-        hint=f"nothing was changed; `gitcp restore {target} --replay` keeps what was"
-        f" recorded of it, `gitcp fork {target} NAME` runs it again in a branch,"
-        f" `gitcp undo --effects --to {target}` takes it back",
+        hint=f"nothing was changed; `gitcp restore {target} --replay` keeps the"
+        f" recorded results, `gitcp fork {target} NAME` runs it again on a branch,"
+        f" `gitcp undo --effects --to {target}` undoes it",
     )
 
 

@@ -26,9 +26,9 @@ def dump(value: Any, codec: Codec | None, what: str) -> bytes:
         except Exception as exc:
             # What was done is done, whatever becomes of its result.
             raise UsageError(
-                f"{what} was not made JSON by {codec.name!a}:"
+                f"the codec {codec.name!a} did not make {what} JSON:"
                 f" {type(exc).__qualname__}: {exc}",
-                hint="look at the codec",
+                hint="check the codec",
             ) from exc
     _check(value, what, 0)
     try:
@@ -81,7 +81,7 @@ def _check(value: Any, where: str, depth: int) -> None:
         for key, inner in value.items():
             if not isinstance(key, str):
                 raise UsageError(
-                    f"{where} has the key {key!a}, and JSON only has text",
+                    f"{where} has the key {key!a}, but JSON keys must be text",
                     hint="make the keys text, or give the step a codec",
                 )
             _check(inner, f"{where}[{key!a}]", depth + 1)

@@ -64,14 +64,14 @@ class Allowance:
         except ValueError as exc:
             raise CorruptError(
                 f"checkpoint {contents.trailers.id} must not be used: {exc}",
-                hint="it was not made here; do not use it",
+                hint="it was made elsewhere; do not use it",
             ) from exc
         if not extent.within(limit):
             raise TransferError(
-                f"checkpoint {contents.trailers.id}, which was not made here,"
+                f"checkpoint {contents.trailers.id}, which was made elsewhere,"
                 f" {held(extent, limit)}",
-                hint="if you trust it, raise that setting with `git config`; if not, go on"
-                " with another branch: `gitcp sessions` lists them",
+                hint="if you trust it, raise that setting with `git config`; otherwise"
+                " use another branch: `gitcp sessions` lists them",
             )
 
     def base(self) -> bytes | None:

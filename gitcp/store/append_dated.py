@@ -79,6 +79,6 @@ def _number(store: Store, made: Iterable[Checkpoint]) -> None:
         store.numbers.assign([described(one, ELSEWHERE) for one in made])
     except (BusyError, StorageError) as exc:
         notices.tell(
-            f"what was taken in is saved, but has no numbers yet: {exc.message}."
-            " The next command that lists it gives them"
+            f"the import is saved, but has no numbers yet: {exc.message}. The next"
+            " command that lists it assigns them"
         )

@@ -47,7 +47,7 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
     if current is None:
         raise NotFoundError(
             f"checkpoint {checkpoint.id} has been pruned",
-            hint="`gitcp log` has the others",
+            hint="`gitcp log` lists the others",
         )
     return current
 

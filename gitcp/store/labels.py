@@ -99,7 +99,7 @@ class Labels:
             if not stat.S_ISREG(status.st_mode):
                 raise StorageError(
                     f"{self._path} is not a regular file",
-                    hint="move it away; gitcp makes a new one",
+                    hint="move it away; gitcp creates a new one",
                 )
             with self._path.open("rb") as opened:
                 raw = opened.read(_LARGEST)

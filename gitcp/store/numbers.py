@@ -263,7 +263,7 @@ class Numbers:
                 if not stat.S_ISREG(status.st_mode):
                     raise StorageError(
                         f"{self._path} is not a regular file",
-                        hint="move it away; gitcp makes a new one",
+                        hint="move it away; gitcp creates a new one",
                     )
                 same = self._file is not None and self._file[0] == status.st_ino
                 known = self._file[1] if same and self._file else 0

@@ -39,7 +39,7 @@ def publish(
             raise
         raise StorageError(
             f"the checkpoint is saved, but not known to be durable: {exc.message}",
-            hint="save again once the disk is well",
+            hint="save again once the disk works",
         ) from exc
 
 
@@ -55,8 +55,8 @@ def give_number(numbers: Numbers, checkpoint: Checkpoint, *, here: bool) -> None
         numbers.assign([described(checkpoint, numbers.place if here else ELSEWHERE)])
     except (BusyError, StorageError) as exc:
         notices.tell(
-            f"{checkpoint.id} is saved, but has no number yet: {exc.message}."
-            " The next command that lists it gives it one"
+            f"{checkpoint.id} is saved, but has no number yet: {exc.message}. The"
+            " next command that lists it assigns one"
         )
 
 

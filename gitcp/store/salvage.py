@@ -151,9 +151,8 @@ class Salvage:
             where = "/".join(decode(part) or part for part in key)
             notices.tell(
                 f"the newest checkpoint of {where} is damaged ({cause.message});"
-                f" the newest sound one is {newest.id}."
-                " `gitcp verify --repair` looks for a good copy, and else puts the"
-                " branch there"
+                f" the newest sound one is {newest.id}. `gitcp verify --repair`"
+                " looks for a good copy, and otherwise moves the branch there"
             )
             return newest
         return None

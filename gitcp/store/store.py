@@ -228,9 +228,8 @@ class Store:
         if below is None:
             raise missing
         notices.tell(
-            f"what lies between {below.id} and {checkpoint.id}"
-            f" is damaged: {missing.message}. `gitcp verify` says"
-            " more"
+            f"the history between {below.id} and {checkpoint.id} is damaged:"
+            f" {missing.message}. `gitcp verify` shows more"
         )
         return below
 

@@ -287,8 +287,8 @@ def _head(repository: Repository) -> _Head:
     except CorruptError as exc:
         # A damaged project is when checkpoints are needed most.
         notices.tell(
-            f"HEAD is damaged ({exc.message}): checkpoints are made without the commit"
-            " that they are based on; `git fsck` says more"
+            f"HEAD is damaged ({exc.message}), so checkpoints are made without"
+            " their base commit; `git fsck` shows more"
         )
         return _Head(None, None, branch)
     return _Head(head, root, branch)

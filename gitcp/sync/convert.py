@@ -88,7 +88,7 @@ class SessionConverter:
         if tip not in self._images:
             sealed = encrypted_of(self._commit(tip)) is not None
             what = (
-                "is encrypted: only `gitcp pull` opens it"
+                "is encrypted: only `gitcp pull` decrypts it"
                 if sealed
                 else "is not a checkpoint"
             )

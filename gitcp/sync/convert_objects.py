@@ -112,7 +112,7 @@ class ObjectConverter:
                 message=commit.message,
             )
         except RecursionError:
-            raise UnsafePathError("a directory lies too deep", hint=_HINT) from None
+            raise UnsafePathError("a directory is too deep", hint=_HINT) from None
         except (ValueError, KeyError, TypeError, msgspec.MsgspecError) as exc:
             raise CorruptError(
                 f"the checkpoint in {oid.hex()} is damaged: {exc}", hint=_HINT
@@ -274,7 +274,7 @@ class ObjectConverter:
 
     def _tree(self, oid: bytes, depth: int) -> _Made:
         if depth > safety.DEPTH_LIMIT:
-            raise UnsafePathError("a directory lies too deep", hint=_HINT)
+            raise UnsafePathError("a directory is too deep", hint=_HINT)
         if oid not in self._trees:
             entries, gitlinks = self._entries(self._read_tree(oid), depth)
             made = self._target.add(TREE, trees.encode(entries)) if entries else None

@@ -86,7 +86,8 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
     if workspace.repository.private:
         raise UsageError(
             f"{top} has no git repository to move checkpoints into",
-            hint="run `git init` first; `gitcp folders --use` gives a folder another store",
+            hint="run `git init` first; use `gitcp folders --use` to give a folder"
+            " another store",
         )
     if workspace.repository.worktree_name is not None:
         raise UsageError(
@@ -95,8 +96,8 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
     place = store.folder.place
     if place != top and (place.is_relative_to(top) or top.is_relative_to(place)):
         raise UsageError(
-            f"the checkpoints are of {place}: in {top} their paths would be wrong",
-            hint=f"`gitcp -C {store.git_dir} log` and `cat` read them where they are",
+            f"the checkpoints belong to {place}: in {top} their paths would be wrong",
+            hint=f"`gitcp -C {store.git_dir} log` and `cat` read them there",
         )
 
 
@@ -108,11 +109,12 @@ def _take(
     theirs = private_stores.open_store(store, workspace.top)
     if theirs.form is not ours.form:
         raise TransferError(
-            f"the private store names its objects by {theirs.form.title}, this repository"
-            f" by {ours.form.title}: nothing can be moved as it is",
-            hint=f"make the repository with `git init --object-format={theirs.form.name}`; or,"
-            f" for each session, `gitcp -C {store.git_dir} export SESSION:last -o FILE` and"
-            f" `gitcp import FILE`, and then `gitcp folders --remove {store.ident}`",
+            f"the private store names its objects by {theirs.form.title}, this"
+            f" repository by {ours.form.title}, so nothing can be moved unchanged",
+            hint="create the repository with `git init"
+            f" --object-format={theirs.form.name}`; or, for each session, `gitcp"
+            f" -C {store.git_dir} export SESSION:last -o FILE` and `gitcp import"
+            f" FILE`, and then `gitcp folders --remove {store.ident}`",
         )
     other = Workspace(theirs, Settings.of(theirs))
     with ExitStack() as stack:
@@ -121,15 +123,16 @@ def _take(
         drain_logs(theirs, timeout=other.settings.lock_timeout)
         if log_file.names(theirs):
             raise BusyError(
-                f"another process writes steps into the private store {store.ident}",
+                "another process is writing steps into the private store"
+                f" {store.ident}",
                 hint="end it, then run the command again",
             )
         open_restore = journal.is_open(theirs.worktree_dir)
         if open_restore and ours.refs.any(_OWN) and not _is_begun(ours, theirs):
             raise RestoreInterruptedError(
                 "a restore was interrupted in this folder before it had a repository",
-                hint="move .git away, end it with `gitcp restore --continue` or `--abort`,"
-                " and move .git back",
+                hint="move .git away, run `gitcp restore --continue` or `--abort`, and"
+                " move .git back",
             )
         number_all(Store(theirs))
         _state(ours, theirs)

@@ -179,11 +179,15 @@ def _check_ledger(
     theirs = pages_of(repository, key, oid)
     # What was taken out on one side must not come back by a join with the other.
     for purged, other, problem in (
-        (mine, theirs, "it holds what was purged here; `gitcp push --pruned` first"),
+        (
+            mine,
+            theirs,
+            "it holds what you purged here; run `gitcp push --pruned` first",
+        ),
         (
             theirs,
             mine,
-            "something was purged from it there; `gitcp purge` it here, too",
+            "something was purged from it there; run `gitcp purge` here, too",
         ),
     ):
         gone = {old for page in purged for old in page.purged}
@@ -203,7 +207,7 @@ def _misnamed(theirs: Store, key: BranchKey, oid: str) -> Rejection | None:
         if tip is None:
             commit = theirs.repository.objects.commit(bytes.fromhex(oid))
             if encrypted_of(commit) is not None:
-                return Rejection("it is encrypted: only `gitcp pull` opens it")
+                return Rejection("it is encrypted: only `gitcp pull` decrypts it")
             return Rejection(f"{oid} is not a checkpoint")
         if (tip.trailers.session, tip.trailers.branch) != key:
             return Rejection(f"{oid} is a checkpoint of another branch")

@@ -15,7 +15,9 @@ from gitcp.project.workspace import Workspace
 from gitcp.sync.adopt import remember
 from gitcp.sync.outcome import UP_TO_DATE, Outcome, of_ledger
 
-TAKEN_BACK = "it was taken back there; what it had is here, and a push brings it back"
+TAKEN_BACK = (
+    "it was rewound there; this repository has the rest, and a push restores it"
+)
 
 
 def among(tips: Mapping[RefKey, str]) -> dict[LedgerKey, str]:

@@ -296,7 +296,7 @@ class _Adoption:
             or (seen == oid and was_pruned(store, oid, ours))
         ):
             what = "purged" if purged else "pruned"
-            why = f"{what} here and not there; `gitcp push --pruned` does it there"
+            why = f"{what} here but not there; run `gitcp push --pruned`"
             return Outcome(session, branch, UP_TO_DATE, branch, ours, why)
         if (
             seen is None

@@ -68,7 +68,7 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
         " were refused",
         left=[f"{outcome.shown}: {outcome.reason}" for outcome in rejected]
         + list(pulled.silent),
-        hint="do not use these; ask who pushed them",
+        hint="do not use these; ask their author",
     )
 
 
@@ -80,7 +80,7 @@ def refuse_silent(silent: Sequence[str]) -> None:
     """
     if silent:
         raise PartialError(
-            f"repositories that did not answer: {len(silent)}",
+            f"{len(silent)} repositories did not answer",
             left=silent,
             hint="try again when they can be reached",
         )

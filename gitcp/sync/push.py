@@ -41,7 +41,7 @@ def push(
     see `push_policy.refuse_rejected`. With `fork` a branch that diverged goes as a fork of
     its own, which is made here first. With `pruned` a branch whose old checkpoints were
     pruned here is replaced there, too, if it holds nothing else there; by lease. What
-    leaves is looked through first, by `gate`: the default refuses secrets as the settings
+    leaves is scanned first, by `gate`: the default refuses secrets as the settings
     say. The ledger of a session's steps goes before its branches, and where it cannot, they
     do not. Where `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
     all of it again, to whom the setting names now. With a `relay` all of this is done as

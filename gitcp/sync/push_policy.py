@@ -31,8 +31,8 @@ from gitcp.sync.outcome import (
 )
 from gitcp.sync.tracking import tracked
 
-_MORE = "there is more there: pull"
-_RAN = "its ledger has diverged: steps were run there, too"
+_MORE = "it has more checkpoints: pull"
+_RAN = "its step ledger has diverged: steps were also run there"
 _UNREADABLE = "it cannot be read here: "
 HIDDEN = "the server shows this ref to a push and hides it from a fetch, or the reverse"
 GREW = "it has diverged from the branch there"
@@ -117,8 +117,8 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
         return f"`gitcp push {remote} --pruned` replaces the branch there"
     if any(outcome.address and outcome.reason != BEFORE for outcome in rejected):
         return (
-            "make a remote of an address that is ahead (`git remote add NAME URL`), pull"
-            f" from it, and push to {remote} again"
+            "add the address that is ahead as a remote (`git remote add NAME"
+            f" URL`), pull from it, and push to {remote} again"
         )
     if reasons <= {_RAN}:
         return f"`gitcp pull {remote}`, then push again"
@@ -132,10 +132,10 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
             " receive.hideRefs for refs/gitcp"
         )
     if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
-        return f"{remote} gave this reason: ask its administrator"
+        return f"ask the administrator of {remote}, which gave this reason"
     return (
-        f"`gitcp push --fork {remote}` shares yours as a branch of its own;"
-        f" `gitcp pull {remote}` brings theirs beside it"
+        f"`gitcp push --fork {remote}` shares yours under a new name; `gitcp pull"
+        f" {remote}` fetches theirs next to yours"
     )
 
 

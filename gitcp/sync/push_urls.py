@@ -13,7 +13,7 @@ def to_each(
 ) -> list[Outcomes]:
     """Pushes to one address after the other; returns what became of each branch there.
 
-    What is about to leave is looked through for all of them before anything is sent. An
+    What is about to leave is scanned for all of them before anything is sent. An
     address that cannot be reached does not keep the others from getting what they lack.
 
     Raises:

@@ -70,12 +70,12 @@ def list_incoming(
             [git_dir, *args],
             cwd=quarantine.git_dir,
             limits=limits,
-            doing="looking at what came",
+            doing="checking fetched objects",
             data=data,
         )
         if ended.status:
             raise TransferError(
-                f"what came cannot be read: {ended.reason()}",
+                f"the fetched objects cannot be read: {ended.reason()}",
                 hint="nothing was adopted",
             )
         return ended.out
@@ -93,7 +93,8 @@ def list_incoming(
         words = line.split()
         if len(words) != _FIELDS:
             raise TransferError(
-                f"the object {line.partition(b' ')[0].decode('ascii', 'replace')} did not come",
+                f"the object {line.partition(b' ')[0].decode('ascii', 'replace')}"
+                " was not sent",
                 hint="nothing was adopted",
             )
         kind, size = words[1].decode(), int(words[2])
@@ -155,7 +156,7 @@ class ObjectValidator:
         except CorruptError as exc:
             return found, Rejection(exc.message)
         except RecursionError:
-            return found, Rejection("a directory lies too deep", unsafe=True)
+            return found, Rejection("a directory is too deep", unsafe=True)
         return found, None
 
     def _kind(self, oid: bytes) -> str:
@@ -216,8 +217,8 @@ class ObjectValidator:
         for name, size in sizes.items():
             if size > _OWN_LIMIT:
                 return Rejection(
-                    f".gitcp/{show_path(name)} has {size:,} bytes; from elsewhere it may"
-                    f" have {_OWN_LIMIT:,}"
+                    f".gitcp/{show_path(name)} has {size:,} bytes; from elsewhere"
+                    f" at most {_OWN_LIMIT:,} are allowed"
                 )
         return None
 
@@ -237,7 +238,7 @@ class ObjectValidator:
         if oid not in self._incoming:
             return _Below(0, 0)
         if depth > safety.DEPTH_LIMIT:
-            return Rejection(f"{_shown(prefix)} lies too deep", unsafe=True)
+            return Rejection(f"{_shown(prefix)} is too deep", unsafe=True)
         found = self._trees.get(oid)
         if found is None:
             found = self._trees[oid] = self._entries(oid, prefix, depth)
@@ -295,7 +296,7 @@ class ObjectValidator:
             return None
         kind = self._kind(entry.oid)
         if kind != (TREE if entry.mode == DIRECTORY else BLOB):
-            return Rejection(f"{_shown(path)} is a {kind}, against its mode")
+            return Rejection(f"{_shown(path)} is a {kind}, which its mode contradicts")
         if entry.mode == LINK and self._size(entry.oid) > safety.PATH_LIMIT:
             return Rejection(f"the link {_shown(path)} is too long", unsafe=True)
         return None

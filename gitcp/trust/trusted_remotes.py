@@ -103,7 +103,7 @@ def take(repository: Repository, given: str) -> str:
         repository.git("config", "--global", "--unset-all", _KEY, f"^{re.escape(url)}$")
     except GitFailedError as exc:
         raise UsageError(
-            f"{url} is not trusted", hint="`gitcp trust` lists what is"
+            f"{url} is not trusted", hint="`gitcp trust` lists trusted addresses"
         ) from exc
     return url
 
@@ -158,7 +158,7 @@ def _add(repository: Repository, notes: list[_Note]) -> None:
     if not notes:
         return
     path = repository.store_dir / _NOTES
-    with durable.storage("noting what came from where"):
+    with durable.storage("recording where checkpoints came from"):
         durable.make_directories(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         with os.fdopen(os.open(path, flags, 0o600), "ab") as file:

@@ -14,7 +14,7 @@ from gitcp.worktree.plan import Withheld
 EXECUTED = "tools execute it by themselves"
 CONFIGURED = "git's configuration names it"
 OUTSIDE = "a link that leads outside the project"
-DOT = "a dot path that is not like this in HEAD"
+DOT = "a dot path that differs in HEAD"
 BECOMES_EXECUTABLE = "it would become executable"
 # Only trust brings these; the others come after a question that shows them.
 NEVER_ASKED = frozenset({EXECUTED, CONFIGURED, OUTSIDE})

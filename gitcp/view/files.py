@@ -66,7 +66,7 @@ def changed_files(
         for each in row.files:
             left -= len(each.patch)
             if left < 0 and each.patch:
-                each.patch, each.why = "", "the page is long enough without it"
+                each.patch, each.why = "", "left out to limit the length of the page"
 
 
 def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
@@ -85,7 +85,7 @@ def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
         return None
     if one.before is None and len(changes) != sum(one.changed):
         row.notes.append(
-            "which files it changed is not known: the state before it is gone"
+            "it is not known which files it changed: the state before it is gone"
         )
         return None
     if len(changes) > _FILES:

@@ -181,8 +181,10 @@ def _tell(
         try:
             row.talk = talk.of(one)
         except (CorruptError, TransferError) as exc:
-            row.notes.append(unicode(f"the talk cannot be read: {exc.message}"))
-            unreadable.append(f"{row.name}: the talk is left out: {exc.message}")
+            row.notes.append(unicode(f"the conversation cannot be read: {exc.message}"))
+            unreadable.append(
+                f"{row.name}: the conversation is left out: {exc.message}"
+            )
         for each in row.talk:
             each.back = (each.prompt, each.at) in gone
 

@@ -133,7 +133,7 @@ class Talk:
         return oids, [0, *accumulate(sizes)]
 
 
-_TOO_LONG = "(This conversation was pulled, and is too long to be laid out.)"
+_TOO_LONG = "(This conversation was pulled, and is too long to show.)"
 
 
 def _asked(raw: bytes) -> frozenset[tuple[str, float | None]]:

@@ -1,6 +1,6 @@
 """Scans a page for secrets; refuses the page, or redacts them.
 
-What is looked through is what a reader of the page could read: of the files both sides of
+What is scanned is what a reader of the page could read: of the files both sides of
 each patch, without the signs before their lines. What was clean is remembered beside what
 a push found clean.
 """
@@ -108,7 +108,7 @@ class Vetting:
             page.redacted = len(checked.findings)
             return Vetted(page, (), checked.allowed)
         if self._mode == BLOCK:
-            refuse(checked, doing, "--redact takes it out of the page; ")
+            refuse(checked, doing, "--redact removes it from the page; ")
         return Vetted(page, checked.findings, checked.allowed)
 
 
@@ -249,8 +249,8 @@ def _redacted(
         _blank(one)
     if _again(scanner, page, allowed):
         raise SecretsFoundError(
-            "the page cannot be written: a secret in it cannot be taken out",
-            hint="--prompts-only or --no-files leaves more away",
+            "the page cannot be written: a secret in it cannot be redacted",
+            hint="use --prompts-only or --no-files to leave out more",
         )
     return page
 
@@ -271,13 +271,13 @@ def _blank(one: _Found) -> None:
     match piece.kind:
         case "conversation":
             row.talk = []
-            row.notes.append("the talk is left out: there is a secret in it")
+            row.notes.append("the conversation is left out: it holds a secret")
         case "decisions":
             row.reasons = []
-            row.notes.append("the reasons are left out: there is a secret in them")
+            row.notes.append("the reasons are left out: they hold a secret")
         case "file":
             for file in row.files:
                 if file.path == piece.path:
-                    file.patch, file.why = "", "left out: there is a secret in it"
+                    file.patch, file.why = "", "left out: it holds a secret"
         case _:
             row.prompt = row.note = row.label = ""

@@ -77,8 +77,8 @@ def drain(
         kept = ", ".join(str(log.put_aside()) for log in damaged)
         raise DamagedLogError(
             "; ".join(damage.message for damage in damaged.values()),
-            hint=f"what is whole was saved, and the log is kept as {kept}:"
-            " the next command goes on without it; run `gitcp verify`",
+            hint=f"complete records were saved, and the log is kept as {kept}: later"
+            " commands do not need it; run `gitcp verify`",
         )
     return count
 

@@ -219,7 +219,7 @@ class LogFile:
         rest = _pread(self._fd, size - at, at)
         behind = list(self._behind(rest, at))
         if any(record.synced > at for record in behind):
-            raise self._damaged(at, "records behind it are whole")
+            raise self._damaged(at, "the records after it are complete")
         if not behind and not _is_torn(rest, at):
             raise self._damaged(at, "its checksum does not match")
 

@@ -34,7 +34,7 @@ from gitcp.worktree.read import Written
 from gitcp.worktree.replace import CHANGED, Stream
 from gitcp.worktree.staging import Staging
 
-_ONE_FILE = "this disk takes it and another name of the checkpoint for one"
+_ONE_FILE = "this disk treats it and another name of the checkpoint as the same"
 _IN_THE_WAY = "not captured and in the way"
 
 

@@ -76,7 +76,7 @@ class ChunkWriter:
             raise StorageError(
                 f"{show_path(path)} has {size:,} bytes, and the disk of the repository"
                 f" has {free:,} left",
-                hint="make room; or leave it out with `gitcp config exclude`",
+                hint="free some space, or exclude it with `gitcp config exclude`",
             )
 
     @staticmethod

@@ -28,7 +28,7 @@ class Journal(msgspec.Struct, frozen=True):
     it goes between, `target_id` and `before_id` their checkpoints, which stay the same
     when pruning gives them other commits. `paths` (empty for all) and `sparse` (left out
     by a sparse checkout) are base64. `withhold` leaves out what a stranger's checkpoint
-    may not bring unasked; `trust` hands a conversation that was made elsewhere to its
+    may not bring without asking; `trust` hands a conversation that was made elsewhere to its
     client. `named` says that a person named the branch: it becomes the current one.
 
     `steps` is the plan: action, path in base64, and mode and object before and after.
@@ -142,6 +142,6 @@ def refuse_if_open(directory: Path) -> None:
     if is_open(directory):
         raise RestoreInterruptedError(
             "a restore was interrupted in this work tree",
-            hint="finish it with `gitcp restore --continue`,"
-            " or take it back with `gitcp restore --abort`",
+            hint="finish it with `gitcp restore --continue`, or undo it with `gitcp"
+            " restore --abort`",
         )

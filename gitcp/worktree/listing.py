@@ -335,7 +335,7 @@ class Listing:
         status = self._place.stat(path)
         if status is not None and stat.S_ISFIFO(status.st_mode):
             raise UnsafePathError(
-                f"{os.fsdecode(path)} is a named pipe, and git would wait at it",
+                f"{os.fsdecode(path)} is a named pipe, which would block git",
                 hint="remove it, then save again",
             )
 

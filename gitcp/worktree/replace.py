@@ -251,7 +251,7 @@ def beside(directory: int, aside: bytes, name: bytes, token: str) -> str:
         kept = name[: 255 - len(end)] + end
         with suppress(FileExistsError):
             renames.move(directory, aside, kept)
-            return f"{CHANGED}; what it held is now in {show_path(kept)}"
+            return f"{CHANGED}; its content is now in {show_path(kept)}"
     raise AssertionError
 
 

@@ -281,8 +281,8 @@ def keep_token(directory: Path, before: bytes, state: ScanState) -> None:
 def _tell(path: bytes) -> None:
     """Says that a watcher was caught in a wrong answer."""
     notices.tell(
-        f"the watcher of core.fsmonitor missed a change of {os.fsdecode(path)!a}: from now"
-        " on every file is compared (`gitcp doctor`)"
+        f"the watcher of core.fsmonitor missed a change of {os.fsdecode(path)!a}:"
+        " from now on gitcp compares every file (`gitcp doctor`)"
     )
 
 
@@ -319,9 +319,9 @@ def _standing(found: Watcher | Unused, directory: Path) -> tuple[str, str | None
         )
     noted = _load(directory)
     if noted is not None and noted.ask_at > time.time_ns():
-        return "not asked for some minutes: it did not answer in time", None
+        return "paused for some minutes: it did not answer in time", None
     if noted is None or not noted.token:
-        return "not asked yet, or it gave no answer: every file is compared", None
+        return "not asked yet, or without an answer: gitcp compares every file", None
     return f"in use; {noted.since} captures since all files were compared", None
 
 

@@ -148,7 +148,7 @@ def test_a_turn_that_was_taken_back_is_not_among_the_turns(claude, project):
         "  * Edit src/app.py\n  Done one.\n\n"
         "Turn 2\n> more\n  * Bash echo more >> more.txt\n  Done more.\n"
     )
-    assert done.stderr == b"1 turn taken back: --all shows every record\n"
+    assert done.stderr == b"1 turn taken back and hidden; --all shows every record\n"
 
 
 def test_a_turn_is_undone_and_the_conversation_goes_on_from_there(claude, project):

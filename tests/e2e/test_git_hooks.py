@@ -672,7 +672,7 @@ def test_a_push_that_fails_is_told_in_the_log_only(hooked, origin):
     assert wait_for(note.exists)
     told = invoke(hooked, "status").stderr
     assert b"sessions were not pushed to origin (just now)" in told
-    assert b"ask its administrator" in told
+    assert b"ask the administrator of" in told
     (origin / "hooks" / "update").unlink()
     commit(hooked, b"four")
     git(hooked, "push", "-q", "origin", "main")

@@ -160,7 +160,7 @@ def test_restored_to_before_the_mail_asked_and_compensated(place):
     assert place.sink.subjects == ["Offer"]
     assert (place.repo / "offer.txt").exists()
 
-    # Back to before the mail: that is said, and nothing is done unasked.
+    # Back to before the mail: that is said, and nothing is done without asking.
     plan = place.gitcp(0, "restore", "agent/main:1", "--dry-run")
     assert [one["name"] for one in plan["behind"]] == ["send-mail", "draft"]
     error = place.gitcp(23, "restore", "agent/main:1", "--yes")["error"]

@@ -124,7 +124,7 @@ def test_back_by_turns_and_into_the_client(project, tmp_path, size):
         terminal.keys("j", "j", "j")
         terminal.shows("Add the tests")
         terminal.keys("r")
-        terminal.shows("Restore? What is there now is saved first.")
+        terminal.shows("Restore? The present state is saved first.")
         assert tree_bytes(project.top) == before
         terminal.keys("y")
         terminal.shows("Restored #", "Resume Claude Code here? [Y/n]")
@@ -141,7 +141,7 @@ def test_a_restore_that_stops_half_way_says_how_to_go_on(project, tmp_path):
         terminal.line("gitcp", "ui")
         terminal.shows("(now)", "Make it fast", "now, against #")
         terminal.keys("G", "r")
-        terminal.shows("Restore? What is there now is saved first.")
+        terminal.shows("Restore? The present state is saved first.")
         # The folder of a file that is to go cannot be written to any more.
         (project.top / "a.py").unlink()
         (project.top / "a.py").mkdir()

@@ -82,11 +82,11 @@ def test_rollback_puts_the_files_back_and_keeps_the_lesson(repo):
 def test_what_is_said_of_a_failure_names_numbers(repo):
     (repo / "README.md").write_text("before\n")
     failed = run_gitcp(repo, "run", "--", "sh", "-c", "echo bad >README.md; exit 1")
-    assert b"`gitcp restore 1` goes back before it" in failed.stderr
+    assert b"`gitcp restore 1` restores the state before it" in failed.stderr
     run_gitcp(repo, "restore", "1", "-y")
     bad = ("sh", "-c", "echo worse >README.md; exit 1")
     back = run_gitcp(repo, "run", "--rollback-on-failure", "--", *bad)
-    assert b"`gitcp undo` brings back what the command left behind" in back.stderr
+    assert b"`gitcp undo` restores what the command left" in back.stderr
     assert (repo / "README.md").read_text() == "before\n"
     assert run_gitcp(repo, "undo", "-y").returncode == 0
     assert (repo / "README.md").read_text() == "worse\n"
@@ -192,7 +192,7 @@ def test_who_ends_gitcp_ends_the_command(repo, number):
 @pytest.mark.parametrize(
     ("signals", "status"), [("INT", 130), ("TERM", 143), ("KILL", 137)]
 )
-def test_a_step_whose_command_a_signal_ended_is_not_run_again_unasked(
+def test_a_step_whose_command_a_signal_ended_is_not_run_again_without_asking(
     repo, signals, status
 ):
     """The mail may have left before Ctrl-C."""
@@ -201,14 +201,17 @@ def test_a_step_whose_command_a_signal_ended_is_not_run_again_unasked(
     words = ("run", "--step", "mail", "--", "sh", "-c", act)
     done = run_gitcp(repo, *words)
     assert done.returncode == status
-    assert b"not known: `gitcp steps answer mail done|failed|again`" in done.stderr
+    assert (
+        b"whether it took effect: `gitcp steps answer mail done|failed|again`"
+        in done.stderr
+    )
     again = run_gitcp(repo, *words)
     assert again.returncode == 23, again.stderr
     assert mails.read_text() == "mail\n"
     assert run_gitcp(repo, "steps", "answer", "mail", "done").returncode == 0
     assert run_gitcp(repo, *words).returncode == 0
     assert mails.read_text() == "mail\n"
-    # What only computes is run again, as ever.
+    # What only computes is run again, as usual.
     count = ("run", "--step", "count", "--effect", "none", *words[3:])
     assert [run_gitcp(repo, *count).returncode for _ in range(2)] == [status] * 2
 

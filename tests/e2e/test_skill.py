@@ -91,7 +91,7 @@ def test_checkpoint_saves_what_the_agent_knows_without_asking(project):
     assert decided["why"] == "it's stateless"
 
 
-def test_restore_shows_it_unasked_and_does_it_only_after_a_question(project):
+def test_restore_shows_it_without_asking_and_does_it_only_after_a_question(project):
     """Without a terminal there is no one to confirm: the client denies what it would ask."""
     ok(project, "save", "-m", "good")
     (project / "a.txt").write_text("bad\n")

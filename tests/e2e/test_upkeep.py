@@ -101,7 +101,7 @@ def test_gc_merges_packs_and_loses_nothing(repo):
     assert (found["packs"]["before"], found["packs"]["after"]) == (5, 1)
     assert run_gitcp(repo, "verify").returncode == 0
     git(repo, "fsck", "--strict")
-    assert run_gitcp(repo, "gc").stdout == b"nothing to merge or to drop\n"
+    assert run_gitcp(repo, "gc").stdout == b"nothing to merge or remove\n"
 
 
 # --- doctor

@@ -64,12 +64,12 @@ def test_from_a_folder_to_a_repository(folder, sealed):
 
 
 def test_a_terminal_is_asked(folder, sealed):
-    assert "Nothing is put into" in answered(folder, b"n\n", "save")
+    assert "gitcp puts nothing into" in answered(folder, b"n\n", "save")
     assert not (sealed / ".local/state/gitcp/folders").exists()
     answered(folder, b"y\n", "save", "-m", "first")
     assert log(folder)[1][1] == "first"
     moved = folder.rename(folder.with_name("moved"))
-    assert "Take its checkpoints" in answered(moved, b"y\n", "log")
+    assert "Use its checkpoints" in answered(moved, b"y\n", "log")
     assert log(moved)[1][1] == "first"
 
 

@@ -104,7 +104,7 @@ def test_a_database_is_saved_with_its_log_and_none_of_its_files_is_touched(
     assert skipped(repo) == [("a.db", "sqlite-backup")]
     assert ok(repo, "status")["skipped"] == 0
     text = invoke(repo, "show").stdout
-    assert b"Databases, with what their logs held\n  a.db (sqlite-backup)" in text
+    assert b"Databases, with the content of their logs\n  a.db (sqlite-backup)" in text
     assert list((repo / ".git" / "gitcp" / "scan").glob("sqlite-*")) == []
 
 

@@ -180,7 +180,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
     ),
     "recipient changed": (
         lambda it: it.change(RECORD, other_recipient(it.content())),
-        "no key here fits",
+        "none of the keys here decrypts it",
     ),
     "no record": (lambda it: forge(it.hub, LEDGER, {RECORD: None}), "not encrypted"),
     "something beside it": (lambda it: it.change("4.json", b"1"), "not encrypted"),
@@ -223,14 +223,17 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
         lambda it: it.other_record((b"fx/../../x", b"1")),
         "holds what is not a page",
     ),
-    "another number": (lambda it: it.say(b"Last: 4", b"Last: 5"), "says other than"),
+    "another number": (
+        lambda it: it.say(b"Last: 4", b"Last: 5"),
+        "does not match its content",
+    ),
     "another session": (
         lambda it: it.say(b"Ledger: vat", b"Ledger: other"),
         "of another session",
     ),
     "another page": (
         lambda it: it.say(it.plain(LEDGER), it.plain(f"{LEDGER}~1")),
-        "says other than",
+        "does not match its content",
     ),
     "a page of no ledger": (
         lambda it: it.say(it.plain(LEDGER), b"ab" * 20),
@@ -268,7 +271,7 @@ LIES: dict[str, tuple[Callable[[Remote], object], str]] = {
     ),
     "well encrypted, of another session": (
         lambda it: it.on_top(lambda raw: raw.replace(b"Ledger: vat", b"Ledger: job")),
-        "says other than",
+        "does not match its content",
     ),
 }
 STATUS = {"recipient changed": {26}, "of version 1": {26}}
@@ -324,6 +327,6 @@ def test_one_bad_ledger_keeps_no_other_session_away(scene):
     assert done.returncode == 3
     assert b"tampered with" in done.stdout
     assert git_line(new, "rev-parse", OTHER)
-    # Not the branch either: what its steps did would not be known.
+    # Not the branch either: its step ledger would not be known.
     listed = git(new, "for-each-ref", "--format=%(refname)", "refs/gitcp").decode()
     assert "/vat" not in listed

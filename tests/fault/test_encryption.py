@@ -150,7 +150,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
     ),
     "recipient changed": (
         lambda it: it.put(HEAD, other_recipient(content(it.hub, it.all[HEAD]))),
-        "no key here fits",
+        "none of the keys here decrypts it",
     ),
     "record truncated": (
         lambda it: it.put(it.one, content(it.hub, it.all[it.one])[:-9]),
@@ -215,10 +215,13 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
         lambda it: it.change(dict.fromkeys(it.all)),
         "not encrypted in .gitcp",
     ),
-    "another number": (lambda it: it.say(b"Seq: 3", b"Seq: 4"), "says other than"),
+    "another number": (
+        lambda it: it.say(b"Seq: 3", b"Seq: 4"),
+        "does not match its content",
+    ),
     "another id": (
         lambda it: it.say(said(it.hub, REF, "Checkpoint"), b"0123456789ab"),
-        "says other than",
+        "does not match its content",
     ),
     "another commit": (
         lambda it: it.say(

@@ -1,4 +1,4 @@
-"""Killed between intent, effect and result: nothing twice unasked, nothing lost."""
+"""Killed between intent, effect and result: nothing twice without asking, nothing lost."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ def test_on_a_full_disk_a_result_that_is_not_recorded_is_told_and_not_redone(tmp
 
         with pytest.raises(gitcp.StorageError, match="'mail' was run, but") as caught:
             gitcp.open(repo).session("main").step("mail", act)
-        assert "not done again" in str(caught.value.hint)
+        assert "does not run again" in str(caught.value.hint)
         # Its traceback holds the store.
         del caught
         with pytest.raises(gitcp.StepUnknownError):

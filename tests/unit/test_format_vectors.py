@@ -792,7 +792,7 @@ def test_the_form_of_the_page_of_the_document():
     assert said is not None
     assert f"fx/{said.plain}" in LEDGERS
     # It only stands for a page: readers of ledgers refuse it.
-    with pytest.raises(CorruptError, match="only `gitcp pull` opens it"):
+    with pytest.raises(CorruptError, match="only `gitcp pull` decrypts it"):
         ledger.records_of(commit, "it")
     made = encrypted_ledger.encode_page_commit(root, [], commit.epoch, said)
     assert made == raw.encode()

@@ -84,7 +84,7 @@ def _callback(session: BaseSession, longest: float) -> _Callback:
                 # A thread cannot be stopped: it goes on, and a save is whole or not there.
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
             if scope.cancelled_caught:
-                told = f"took more than {limit:g} s (hookTimeout); the client goes on"
+                told = f"took more than {limit:g} s (hookTimeout); the client continues"
                 hook_log.write(top, _name(payload), started, told)
         # Nothing to say to the client: no opinion.
         return {}

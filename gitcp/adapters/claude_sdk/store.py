@@ -296,7 +296,7 @@ class GitcpSessionStore:
         assert failure is not None
         raise BusyError(
             f"{ref} cannot be deleted: {failure.message}",
-            hint="another process is at it; delete the session again",
+            hint="another process is changing it; delete the session again",
         ) from failure
 
     def _adopt(self, target: Key) -> int:
@@ -310,7 +310,8 @@ class GitcpSessionStore:
                 return 0
             raise NotFoundError(
                 f"no project in this store has the session {target.session!a}",
-                hint="`gitcp sessions` lists what there is; was it pulled?",
+                hint="`gitcp sessions` lists what there is; pull the session if it is"
+                " missing",
             )
         _, tip = max(found, key=lambda one: _mtime(one[1]))
         copied = self._add(target, MAIN, self._read(tip, MAIN))

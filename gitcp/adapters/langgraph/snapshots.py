@@ -102,8 +102,8 @@ class WorktreeSnapshots:
             warn, self._asked = self._asked is None, bool(self._asked)
         if warn:
             warnings.warn(
-                "workspace= captures no files here: the versions of the channels come"
-                " from another get_next_version than GitcpSaver's",
+                "workspace= captures no files here: the channels' versions do not"
+                " come from GitcpSaver's get_next_version",
                 RuntimeWarning,
                 stacklevel=2,
             )
@@ -142,6 +142,7 @@ def snapshots_of(directory: str | os.PathLike[str], store: Store) -> WorktreeSna
     if mine != os.path.realpath(store.repository.common_dir):
         raise UsageError(
             f"{workspace.top} is a work tree of {mine}, not of {store.repository.common_dir}",
-            hint="files and graph go into one commit: give the same repository for both",
+            hint="files and graph are saved in one commit: give the same repository"
+            " for both",
         )
     return WorktreeSnapshots(workspace)

@@ -50,7 +50,7 @@ def dump_raw(value: Any) -> Typed:
         return "msgpack", ormsgpack.packb(value, option=_OPTIONS)
     except ormsgpack.MsgpackEncodeError as exc:
         raise UsageError(
-            f"a value cannot be taken over as it is: {exc}",
+            f"a value cannot be copied as it is: {exc}",
             hint="copy it with the serializer that wrote it: put() what list() yields",
         ) from exc
 

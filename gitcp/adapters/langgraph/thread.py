@@ -137,7 +137,8 @@ class Thread:
             before = self._parent(header)
             if before is None and new.same:
                 raise CorruptError(
-                    f"the parent {header.parent} of {header.key.ident} has gone meanwhile",
+                    f"the parent {header.parent} of {header.key.ident} was removed"
+                    " meanwhile",
                     hint="run the step again",
                 )
             values = self._values(new, before, sink)

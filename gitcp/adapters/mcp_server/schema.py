@@ -50,14 +50,14 @@ TOOLS = (
     ),
     ToolSchema(
         "timeline",
-        "List checkpoints, newest first; with query find words in prompts, talk,"
-        " decisions, notes and files.",
+        "List checkpoints, newest first; with query, find words in prompts,"
+        " conversation, decisions, notes and files.",
         {"query": _TEXT, "session": _TEXT, "limit": {"type": "integer"}},
     ),
     ToolSchema(
         "inspect",
-        "Show a checkpoint: changed paths, patch, talk, reasons, or one file."
-        " Long answers end with the offset to continue from.",
+        "Show a checkpoint: changed paths, patch, conversation, reasons, or one"
+        " file. Long answers end with the offset to continue from.",
         {
             "id": _ID,
             "what": _one_of(*_WHAT),
@@ -90,7 +90,7 @@ TOOLS = (
     ),
     ToolSchema(
         "why",
-        "Which turn wrote a file's lines, and what was asked and decided then.",
+        "Show which turn wrote a file's lines, with its prompt and decisions.",
         {"path": _TEXT, "line": {"type": "integer"}},
         ("path",),
     ),

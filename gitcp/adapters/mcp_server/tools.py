@@ -102,7 +102,7 @@ class Tools:
             )
         entry = Decision(given["text"], given.get("why"), kind, paths=paths)
         pending_decisions.record(self._open(), [entry])
-        return "Noted for the next checkpoint"
+        return "Recorded for the next checkpoint"
 
     # --- looking --------------------------------------------------------------------
 
@@ -181,7 +181,7 @@ class Tools:
         made = self._plans.pop(given["plan"], None)
         if made is None:
             raise NotFoundError(
-                "there is no such plan: it was carried out, or is too old",
+                "there is no such plan: it was carried out already, or is too old",
                 hint="call plan_restore and show its answer to the user",
             )
         workspace = self._open()
@@ -194,7 +194,7 @@ class Tools:
         done = restore(workspace, made.plan.request, made.plan.steps)
         text = f"Restored {_name(made.plan.target)}; now at {_name(done.checkpoint)}"
         if done.saved is not None:
-            text += f"\nwhat was there before is {_name(done.saved)}"
+            text += f"\nthe state before is saved as {_name(done.saved)}"
         for left in done.left:
             text += f"\nleft as it is: {show_path(left.path)} ({left.reason})"
         return text
@@ -244,7 +244,7 @@ def _found(workspace: Workspace, text: str, limit: int) -> str:
         where = f" {show_path(hit.path)}" if hit.path else ""
         number = f"#{hit.number}" if hit.number is not None else hit.id
         lines.append(f"{number} {hit.where}{where}: {_cut(hit.excerpt.text)}")
-    return "\n".join(lines) or "Nothing that was saved here has that"
+    return "\n".join(lines) or "Nothing was found here"
 
 
 def _row(listed: history.Listed) -> str:

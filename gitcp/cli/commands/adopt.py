@@ -49,10 +49,11 @@ def adopt_command(out: Output, store: str | None, yes: bool) -> None:
     for one in done.branches:
         if one.result == FORKED:
             out.print(
-                f"  {safe(one.shown)} is {safe(one.name)} here: the name was taken"
+                f"  {safe(one.shown)} is now {safe(one.name)}, because the name"
+                " was taken"
             )
     for was, now in done.numbers[:_SHOWN]:
-        out.print(f"  #{was} is #{now} here")
+        out.print(f"  #{was} is now #{now}")
     if len(done.numbers) > _SHOWN:
         out.print(f"  … and {count(len(done.numbers) - _SHOWN, 'more number')}")
 
@@ -64,14 +65,14 @@ def _chosen(out: Output, workspace: Workspace, store: str | None, *, yes: bool) 
     if found is None:
         raise NothingToDoError(
             f"{top} has no private store",
-            hint="`gitcp folders` lists them; name the one that you mean",
+            hint="name one that `gitcp folders` lists",
         )
     place = safe_path(str(found.folder)) if found.folder else "an unknown folder"
     if found.folder != top or not found.there:
         confirm(
             out,
-            f"The private store {found.store} is of {place}. Move its checkpoints into"
-            f" {safe_path(str(top))}?",
+            f"The private store {found.store} belongs to {place}. Move its"
+            f" checkpoints into {safe_path(str(top))}?",
             yes=yes,
         )
     return found.store

@@ -28,7 +28,7 @@ def undo_effects(
     calls = compensate.plan(engine, target)
     if not calls and not dry_run:
         raise NothingToDoError(
-            "no step did anything since then", hint="--to SEL goes further back"
+            "no step has run since then", hint="--to SEL goes further back"
         )
     lines = []
     for call in calls:
@@ -44,7 +44,7 @@ def undo_effects(
     if not yes:
         for text in lines:
             out.tell(text)
-    out.confirm("Undo these, from the top down?", yes=yes)
+    out.confirm("Undo these, in this order?", yes=yes)
     done = compensate.compensate(engine, calls, keep=keep, trust=trust)
     if out.json:
         fields = _document(engine, [document(engine, each) for each in calls])
@@ -58,7 +58,9 @@ def undo_effects(
     for call in done.kept:
         out.print(f"kept    {safe(show_call(call))}")
     for path in done.left:
-        out.warn(f"{safe_path(path)} is in no checkpoint, and is as the step left it")
+        out.warn(
+            f"{safe_path(path)} is in no checkpoint and was left as the step left it"
+        )
 
 
 def _document(engine: Engine, steps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -71,7 +71,8 @@ def context_command(
         )
     if too_large:
         out.warn(
-            f"context and conversation are about {whole:,} tokens, the window is"
-            f" {window:,}: {whole - (window or 0):,} too many. Nothing was cut; go back to"
-            " an earlier checkpoint or start again from the context alone"
+            f"context and conversation have about {whole:,} tokens,"
+            f" {whole - (window or 0):,} more than the window of {window:,}."
+            " Nothing was cut; go back to an earlier checkpoint, or start a"
+            " conversation with the context alone"
         )

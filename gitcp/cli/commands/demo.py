@@ -56,9 +56,9 @@ def demo_command(out: Output, keep: bool) -> int:
     if keep:
         out.print(f"the project is in {directory / 'shop'}")
     else:
-        out.print("the project is gone; `gitcp demo --keep` leaves it to look at")
+        out.print("the project was removed; `gitcp demo --keep` keeps it")
     if not failed:
-        out.print("next: go to a project of yours and type `gitcp save -m 'it works'`")
+        out.print("next: run `gitcp save -m 'it works'` in a project of your own")
     return 1 if failed else 0
 
 

@@ -169,8 +169,8 @@ def _conversation(out: Output, old: Checkpoint, new: Checkpoint, *, stat: bool) 
                     out.print(colored(out, safe(f"{sign} {line}".rstrip())), whole=True)
     if not stat and not (diff.removed.whole and diff.added.whole):
         out.warn(
-            "only the first of so many records are shown; `gitcp messages SEL --format"
-            " jsonl` gives every byte"
+            "only the first records are shown; `gitcp messages SEL --format"
+            " jsonl` prints every byte"
         )
 
 

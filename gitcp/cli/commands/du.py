@@ -29,11 +29,11 @@ def du_command(out: Output) -> int:
         return left_out(out, used.unreadable)
     _show_totals(out, used)
     if parts.turns:
-        out.print(f"\n{'':10}  what the newest turns added")
+        out.print(f"\n{'':10}  added by the newest turns")
     for turn in parts.turns:
         out.print(fit(_turn_line(turn), width()))
     if parts.paths:
-        out.print(f"\n{'':10}  what holds the space")
+        out.print(f"\n{'':10}  largest paths")
     for path in parts.paths:
         versions = count(path.versions, "version")
         shown = f"{size(path.bytes):>10}  {safe_path(path.path)}"
@@ -43,7 +43,7 @@ def du_command(out: Output) -> int:
             f"{size(parts.own):>10}  conversations, decisions, lists of directories"
         )
     if parts.exclude:
-        out.print("\nTo leave out what git does not track of it:")
+        out.print("\nTo exclude those that git does not track:")
     for one in parts.exclude:
         out.print(f"  gitcp config --add exclude {_quoted(one.pattern)}", whole=True)
     tell_if_large(out, workspace)
@@ -94,15 +94,15 @@ def _document(used: Usage, parts: Breakdown) -> dict[str, Any]:
 def _show_totals(out: Output, used: Usage) -> None:
     packs = "1 pack" if used.pack_count == 1 else f"{used.pack_count} packs"
     rows = [
-        (used.only, "held by checkpoints and by no branch, tag or remote"),
+        (used.only, "only in checkpoints, not in any branch, tag or remote"),
         (used.packs, f"in {packs} that gitcp wrote"),
-        (used.scan, "scan state, which can be removed at any time"),
-        (used.search, "index of `gitcp search`, which can be, too"),
+        (used.scan, "scan state; you can remove it at any time"),
+        (used.search, "index of `gitcp search`; you can remove it at any time"),
     ]
     for number, what in rows:
         out.print(f"{size(number):>10}  {what}")
     if used.sessions:
-        out.print(f"\n{'':10}  by session; what two share counts in both")
+        out.print(f"\n{'':10}  by session; shared content counts in each")
     for name, number in used.sessions.items():
         out.print(f"{size(number):>10}  {out.style(safe(name), fg='cyan')}")
 

@@ -45,8 +45,8 @@ def _use(out: Output, store: PrivateFolder, *, yes: bool) -> None:
     if store.there and str(store.folder) != here:
         confirm(
             out,
-            f"{_place(store)} is still there, and would have no checkpoints any more. Take"
-            " its store for this folder?",
+            f"{_place(store)} still exists and would lose its checkpoints. Use its"
+            " store for this folder?",
             yes=yes,
         )
     taken = folders.use(store.store, here)
@@ -80,7 +80,7 @@ def _list(out: Output) -> None:
             about = "  (has a git repository now: `gitcp adopt` there)"
         out.print(f"{row.store}  {_branches(row):<11} {_place(row)}{about}")
     if not rows:
-        out.note("no folder without git has checkpoints")
+        out.note("there are no folders without git that have checkpoints")
 
 
 def _place(row: PrivateFolder) -> str:

@@ -35,7 +35,7 @@ def fork_command(
     if len(arguments) == 1 and arguments[0].isdecimal():
         raise UsageError(
             "a branch needs a name that is not a number",
-            hint=f"to fork from #{arguments[0]}: `gitcp fork {arguments[0]} NAME`",
+            hint=f"to fork from #{arguments[0]}, run `gitcp fork {arguments[0]} NAME`",
         )
     name = check_typed(arguments[-1], "branch")
     workspace = writer(out)

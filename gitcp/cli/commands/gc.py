@@ -113,7 +113,10 @@ def _collect(out: Output, workspace: Workspace, remote: str, *, dry_run: bool) -
         f"{verb} {count(done.removed, 'pack')} ({size(done.size)}), kept {done.kept}"
     )
     if done.waiting:
-        out.print(f"{count(done.waiting, 'pack')} that no branch needs: not a day old")
+        out.print(
+            f"{count(done.waiting, 'pack')} that no branch needs, but less than a day"
+            " old"
+        )
 
 
 def _auto(out: Output, done: Upkept) -> None:
@@ -168,21 +171,21 @@ def _show(out: Output, done: Cleaned, *, drop_lost: bool) -> None:
             f" {size(done.bytes_before)} became {size(done.bytes_after)}"
         )
     else:
-        out.print("nothing to merge or to drop")
+        out.print("nothing to merge or remove")
     if done.waiting:
         out.print(
-            f"kept {count(done.waiting, 'object')} that nothing needs: git has used their"
-            " packs, and its grace period (gc.pruneExpire) is not over"
+            f"kept {count(done.waiting, 'object')} that nothing needs, because git"
+            " used their packs and its grace period (gc.pruneExpire) is not over"
         )
     if done.swept:
-        out.print(f"cleared away what {done.swept} killed processes left")
+        out.print(f"removed what {done.swept} killed processes left behind")
     if done.lost and not drop_lost:
-        out.warn("no ref leads to these checkpoints any more; they were kept:")
+        out.warn("these checkpoints have lost their ref; they were kept:")
         for line in _lines(out, done.lost):
             out.note(line)
         out.note(
-            "  `gitcp verify --lost --repair` puts them back,"
-            " `gitcp gc --drop-lost` removes them for good"
+            "  `gitcp verify --lost --repair` restores them, `gitcp gc"
+            " --drop-lost` deletes them"
         )
 
 

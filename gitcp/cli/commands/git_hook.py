@@ -93,7 +93,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
             case "mend":
                 done = f"joined again: {', '.join(mended) or 'nothing'}"
             case _:
-                raise UsageError(f"gitcp has no part in the hook {name!a}")
+                raise UsageError(f"gitcp does not use the hook {name!a}")
         write(directory, what, started, done)
 
 
@@ -131,7 +131,7 @@ def _push(directory: str, remote: str, workspace: "Workspace") -> str:
         text = output.read().decode("utf-8", "replace").strip()
     if not status:
         return f"pushed to {remote}: {text or 'done'}"
-    # `status` and `log` show it: a person does not read this log unasked.
+    # `status` and `log` show it: a person does not read this log without asking.
     failed_push.note(workspace.repository, remote, text)
     return f"failed: {text}"
 

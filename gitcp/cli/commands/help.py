@@ -37,6 +37,6 @@ def _text(root: click.Context, topic: str | None) -> str:
     if found is None:
         near = difflib.get_close_matches(topic, [*TOPICS, *COMMANDS], n=1)
         hint = f"did you mean `{near[0]}`?" if near else "see `gitcp help`"
-        raise UsageError(f"there is no help on {topic!a}", hint=hint)
+        raise UsageError(f"there is no help for {topic!a}", hint=hint)
     with found.make_context(topic, [], parent=root, resilient_parsing=True) as inner:
         return found.get_help(inner)

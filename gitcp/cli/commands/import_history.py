@@ -57,11 +57,11 @@ def import_history_command(
             if (held := one.checkpoint.manifest.conversation) is not None
         )
         for name, number in sorted(agents_of.items()):
-            out.print(f"took in {count(number, 'conversation')} of {title_of(name)}")
+            out.print(f"imported {count(number, 'conversation')} of {title_of(name)}")
         if not done.taken:
-            out.print("nothing new to take in")
+            out.print("nothing new to import")
         if done.known:
-            out.note(f"  here already: {count(done.known, 'conversation')}")
+            out.note(f"  already here: {count(done.known, 'conversation')}")
         for line in done.noted:
             out.note(f"  {safe(line)}")
         if done.taken:
@@ -70,7 +70,7 @@ def import_history_command(
             )
     if done.left:
         raise PartialError(
-            f"{count(len(done.left), 'transcript')} could not be taken in",
+            f"{count(len(done.left), 'transcript')} could not be imported",
             left=[safe(line) for line in done.left],
-            hint="the rest is here",
+            hint="the rest was imported",
         )

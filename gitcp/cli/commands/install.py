@@ -38,11 +38,11 @@ def _place(out: Output) -> tuple[ClientPlaces, str | None]:
     try:
         return resume.place(repository_around(out.directory).top), None
     except UnsureFolderError as exc:
-        note = f"hooks do nothing here until you say which folder it is: {exc.hint}"
+        note = f"hooks do nothing here until you say which folder this is: {exc.hint}"
     except NotARepositoryError:
         note = (
-            "this folder is in no git repository: hooks do nothing in it until you run"
-            " `gitcp save --init` there"
+            "this folder is not in a git repository: hooks do nothing here until"
+            " you run `gitcp save --init`"
         )
     # What belongs to the user can be installed from anywhere.
     return resume.place(None), note
@@ -91,7 +91,7 @@ def _chosen(out: Output, place: ClientPlaces, scope: str | None) -> tuple[str, .
     found = [name for name in present(place.environment) if not _has_hooks(name, place)]
     if not found:
         raise UsageError(
-            "found no client on PATH that has no hooks yet",
+            "found no client on PATH without hooks",
             hint=f"name one of {', '.join(sorted(THINGS))}",
         )
     if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -180,7 +180,7 @@ def uninstall_command(
     if everything:
         if what:
             raise UsageError(
-                "--everything takes no names", hint="drop the names, or --everything"
+                "--everything takes no names", hint="remove the names, or --everything"
             )
         from gitcp.cli import leaving
 

@@ -27,7 +27,7 @@ def label_command(out: Output, sel: str, name: str | None, remove: bool) -> None
     if (name is None) != remove:
         raise UsageError(
             "label requires a checkpoint and a NAME",
-            hint="`gitcp label 3 NAME` gives it, `gitcp label 3 --remove` takes it",
+            hint="`gitcp label 3 NAME` sets it, `gitcp label 3 --remove` removes it",
         )
     workspace = open_workspace(out.directory, bare=out.directory != ".")
     checkpoint = select(workspace, sel)

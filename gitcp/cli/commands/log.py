@@ -234,11 +234,12 @@ def _tell_empty(
     others = len(workspace.store.refs())
     if next(iter(found.entries), None) is not None:
         where_else = "" if everything else "; --all looks in the whole repository"
-        out.note(f"nothing that was saved here matches{where_else}")
+        out.note(f"no checkpoint here matches{where_else}")
         tell_other_names(out, agent)
     elif others:
         out.note(
-            "nothing was saved in this work tree yet; `gitcp log --all` has the rest"
+            "nothing was saved in this work tree yet; `gitcp log --all` covers"
+            " the whole repository"
         )
     else:
         out.note("no checkpoints yet; `gitcp save` makes one")

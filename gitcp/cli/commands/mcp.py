@@ -17,7 +17,7 @@ def mcp_command(out: Output) -> None:
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError(
-            "this needs the protocol's SDK, which is not installed",
+            "`gitcp mcp` needs the protocol's SDK, which is not installed",
             hint="install it: `pip install 'gitcp[mcp]'`",
         )
     from gitcp.adapters.mcp_server.server import serve

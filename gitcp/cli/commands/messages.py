@@ -19,7 +19,9 @@ from gitcp.errors import PartialError
 from gitcp.format import jsontext
 from gitcp.project.workspace import Workspace
 
-_ONLY_END = "only the end of this long conversation is laid out; `--format jsonl` gives every byte"
+_ONLY_END = (
+    "this long conversation is shown from its end; `--format jsonl` prints every byte"
+)
 
 
 @command("messages")
@@ -50,8 +52,8 @@ def messages_command(
     checkpoint = select(workspace, selector)
     if checkpoint.origin.logs is not None:
         out.note(
-            f"this conversation was pulled from {checkpoint.origin.logs}: it is a record of"
-            " what was said there, not yours"
+            f"this conversation was pulled from {checkpoint.origin.logs}: it is a"
+            " record of someone else's conversation, not yours"
         )
     if form is None and not (out.json or file or everything):
         _turns(out, workspace, checkpoint)
@@ -84,7 +86,7 @@ def messages_command(
     if unreadable:
         raise PartialError(
             f"{unreadable} records of the conversation are not JSON and were left out",
-            hint="`--format jsonl` gives every byte",
+            hint="`--format jsonl` prints every byte",
         )
 
 
@@ -110,7 +112,10 @@ def _turns(out: Output, workspace: Workspace, checkpoint: Checkpoint) -> None:
         for line in answer_lines(turn.answer, columns):
             out.print(line)
     if found.hidden:
-        out.note(f"{count(found.hidden, 'turn')} taken back: --all shows every record")
+        out.note(
+            f"{count(found.hidden, 'turn')} taken back and hidden; --all shows every"
+            " record"
+        )
 
 
 def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:

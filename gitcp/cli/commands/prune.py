@@ -88,9 +88,9 @@ def prune_command(
     status = left_out(out, done.unreadable)
     if limit is not None and done.bytes_after is not None and done.bytes_after > limit:
         raise PartialError(
-            f"what stays takes {size(done.bytes_after)}, more than {size(limit)}",
-            hint="it is the newest of each branch, labelled, where a fork starts, or"
-            " what you asked to keep",
+            f"what remains takes {size(done.bytes_after)}, more than {size(limit)}",
+            hint="it is the newest checkpoint of a branch, labelled, the start of a"
+            " fork, or what you asked to keep",
         )
     return status
 
@@ -161,7 +161,7 @@ def _numbers(checkpoints: Iterable[Checkpoint]) -> str:
 def _show(out: Output, done: PrunePlan, *, dry_run: bool) -> None:
     if done.threads:
         some = count(len(done.threads), "thread")
-        out.note(f"{some} of LangGraph: left, `GitcpSaver.prune` is for these")
+        out.note(f"{some} of LangGraph left alone: use `GitcpSaver.prune` for these")
     if not done.go:
         out.print("Nothing to remove")
         return

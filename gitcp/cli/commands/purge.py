@@ -56,7 +56,7 @@ def purge_command(
     if not (names or paths or values):
         raise UsageError(
             "there is nothing to purge",
-            hint="gitcp purge FINGERPRINT, PATH or --value-from-stdin",
+            hint="give a FINGERPRINT, a PATH or --value-from-stdin",
         )
     wanted = ops.Wanted(names, values, paths)
     if not dry_run:
@@ -109,10 +109,10 @@ def _print(out: Output, done: "Purged", *, dry_run: bool) -> None:
 
 def _lines(out: Output, done: "Purged") -> list[str]:
     if not (done.checkpoints or done.ledgers):
-        return ["  none: this finishes an earlier purge that was interrupted"]
+        return ["  none: this finishes an interrupted purge"]
     return [
         # No notes: a note may hold the purged value.
         *(f"  {name_of(out, one)}" for one in done.checkpoints),
         *(f"  in {safe_path(path)}" for path in done.paths),
-        *(f"  in what steps of {safe(name)} did" for name in done.ledgers),
+        *(f"  in the step ledger of {safe(name)}" for name in done.ledgers),
     ]

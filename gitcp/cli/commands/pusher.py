@@ -24,4 +24,4 @@ def pusher_command(out: Output, spool: str) -> None:
             f"there is no spool {spool!a}", hint="`gitcp push --spool` makes one"
         )
     if not pusher.serve(found):
-        out.note("another process sends it")
+        out.note("another process is sending it")

@@ -158,8 +158,8 @@ def _chosen(
         return select(workspace, selector)
     if not (asks and at_terminal(out)):
         raise UsageError(
-            "no checkpoint was named",
-            hint="`gitcp log` lists them; `gitcp restore last`",
+            "no checkpoint was given",
+            hint="`gitcp log` lists them; `gitcp restore last` restores the newest",
         )
     if bare and can_pick():
         run_picker(out)
@@ -242,12 +242,11 @@ def _end_interrupted(
         out.document(document(back, None, FilePlan((), ()), []))
     elif entry is not None and entry.checkpoint == back.id:
         out.print(
-            f"The restore was complete: {headline(out, back)}; `gitcp undo` goes back"
+            f"The restore was already complete: {headline(out, back)}; `gitcp"
+            " undo` undoes it"
         )
     else:
-        out.print(
-            f"Took the restore back; the files are those of {headline(out, back)}"
-        )
+        out.print(f"Undid the restore; the files are those of {headline(out, back)}")
 
 
 def _write_bare(

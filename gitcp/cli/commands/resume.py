@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gitcp.project.workspace import Workspace
 
 _HOW = {
-    IN_PLACE: "its client has it as it is",
+    IN_PLACE: "its client still has it",
     VERBATIM: "word for word, as a copy",
     CONVERTED: "each message with its role, its text, its tool calls and their results",
     TOLD: "as a text to read, with decisions and dead ends",
@@ -54,8 +54,10 @@ def resume_command(
     trust = with_trust(workspace, chosen, trust)
     if resume.is_foreign(chosen) and not trust:
         raise UsageError(
-            f"the conversation is {whose(chosen)}: no client is given it unasked",
-            hint="look at it with `gitcp messages`; the same command with --trust does it",
+            f"the conversation is {whose(chosen)}, so gitcp does not hand it to a"
+            " client unless you say so",
+            hint="look at it with `gitcp messages`; repeat the command with --trust to"
+            " continue it",
         )
     workspace.refuse_if_interrupted()
     done = _continued(workspace, chosen, client, trust=trust)
@@ -97,9 +99,9 @@ def _newest(workspace: "Workspace") -> "Checkpoint":
         if found is not None and found.manifest.conversation is not None:
             return found
     raise NothingToDoError(
-        "no checkpoint of this work tree holds a conversation",
-        hint="`gitcp install` has agents save them, `gitcp import-history` takes in"
-        " those that they have on disk",
+        "no checkpoint of this work tree has a conversation",
+        hint="run `gitcp install` so that agents save them, or `gitcp import-history`"
+        " to import those that agents have on disk",
     )
 
 
@@ -131,7 +133,7 @@ def _continued(
     resumption = resume.write_back(workspace, tip)
     if resumption is None:
         raise NothingToDoError(
-            f"{client.title} has no way to continue the conversation of {chosen.id}",
+            f"{client.title} cannot continue the conversation of {chosen.id}",
             hint="name another client: --with AGENT",
         )
     return HandedOver(resumption, VERBATIM, {})

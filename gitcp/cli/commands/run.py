@@ -177,13 +177,13 @@ def _run_step(
             }
         )
     elif ran.replayed and ran.call is not None:
-        out.note(f"gitcp: {name} was done at {ran.call.intent.at}; it is not run again")
+        out.note(f"gitcp: {name} was done at {ran.call.intent.at} and is not run again")
     elif ran.status:
         line = shlex.join(words)
         then = "it may run again"
         if ran.call is not None and ran.call.state == OPEN:
             command = answers.command(workspace, place, ran.call)
-            then = f"whether it took effect is not known: `{command}`"
+            then = f"it is not known whether it took effect: `{command}`"
         out.note(f"gitcp: {line} failed with exit status {ran.status}; {then}")
     return ran.status
 
@@ -201,13 +201,16 @@ def _tell(out: Output, ran: RunOutcome) -> None:
         out.note(f"  kept as {headline(Output(), ran.failed)}")
     if ran.back is not None:
         out.note(f"  files are back at {headline(Output(), ran.before.checkpoint)}")
-        out.note("  `gitcp undo` brings back what the command left behind")
+        out.note("  `gitcp undo` restores what the command left")
     elif ran.failed is not None:
         before = ran.before.checkpoint
-        out.note(f"  `gitcp restore {before.number or before.id}` goes back before it")
+        out.note(
+            f"  `gitcp restore {before.number or before.id}` restores the state before"
+            " it"
+        )
 
 
 def _warn(out: Output, trouble: GitcpError) -> None:
-    out.warn(f"the command has run, but: {trouble.message}")
+    out.warn(f"the command ran, but {trouble.message}")
     if trouble.hint:
         out.note(f"  {trouble.hint}")

@@ -83,7 +83,7 @@ def _entries(ctx: click.Context, active: tuple[str, ...]) -> tuple[Decision, ...
             entries[-1] = msgspec.structs.replace(entries[-1], why=text)
         else:
             raise UsageError(
-                "--why explains the entry before it, and there is none",
+                "--why explains the entry before it, but there is no such entry",
                 hint="put it after --decision, --tried, --fact, --next, --note or --bug",
             )
     if active:
@@ -164,7 +164,9 @@ def json_value(text: str, what: str) -> msgspec.Raw:
     """
     raw = text.encode("utf-8", "surrogateescape")
     if len(raw) > _JSON_LIMIT:
-        raise UsageError(f"{what} is longer than 1 MiB", hint="keep it in a file")
+        raise UsageError(
+            f"{what} is longer than 1 MiB", hint="keep it in a file instead"
+        )
     try:
         jsontext.decode(raw)
         return msgspec.Raw(msgspec.json.format(raw, indent=-1))
@@ -285,8 +287,8 @@ def _report(out: Output, saved: Saved, note: str | None) -> None:
     checkpoint = saved.checkpoint
     if saved.rewritten:
         out.warn(
-            "the conversation does not continue the stored one: its end was replaced"
-            " (earlier checkpoints keep theirs)"
+            "the conversation does not continue the stored one, so this"
+            " checkpoint replaces its end (earlier checkpoints keep theirs)"
         )
     if out.json:
         out.document(
@@ -309,4 +311,6 @@ def _report(out: Output, saved: Saved, note: str | None) -> None:
     else:
         out.print(f"Nothing changed since {headline(out, checkpoint)}")
         if note is not None:
-            out.note("  the note was dropped; --allow-empty makes a checkpoint for it")
+            out.note(
+                "  the note was not saved; --allow-empty makes a checkpoint for it"
+            )

@@ -48,15 +48,15 @@ def scan_command(out: Output, sessions: tuple[str, ...]) -> int:
             }
         )
     else:
-        looked = f"{count(checked.scanned, 'new object')} looked through"
+        looked = f"{count(checked.scanned, 'new object')} scanned"
         if checked.findings:
             out.print(f"{looked}: {count(len(checked.findings), 'secret')}")
             findings.show(out, checked.findings)
-            out.note("`gitcp purge FINGERPRINT` takes one out of all checkpoints")
+            out.note("`gitcp purge FINGERPRINT` removes one from all checkpoints")
         else:
             out.print(f"{looked}: no secret")
     for line in left:
-        out.warn(f"not looked through: {line}")
+        out.warn(f"not scanned: {line}")
     if checked.findings:
         return SecretsFoundError.exit_status
     return PartialError.exit_status if left else 0

@@ -98,15 +98,15 @@ def search_command(
     for hit in found.hits:
         _show(out, hit)
     if not query.items:
-        out.note("that has no word: letters or digits")
+        out.note("the query has no words (letters or digits)")
     elif not found.hits:
         from gitcp.cli.agent_lines import tell_other_names
 
         where_else = "" if everything else "; --all looks in the whole repository"
-        out.note(f"nothing that was saved here has that{where_else}")
+        out.note(f"nothing was found here{where_else}")
         tell_other_names(out, agent)
     if found.unkept is not None:
-        out.note(f"the index was made for this search only: {found.unkept}")
+        out.note(f"the index was built for this search only: {found.unkept}")
     return left_out(out, found.unreadable)
 
 
@@ -116,7 +116,8 @@ def _search(workspace: "Workspace", query: "Query", filters: "Filters") -> "Foun
     except ModuleNotFoundError as exc:
         raise ProgramNotFoundError(
             f"this Python was built without SQLite: {exc}",
-            hint="use another one, as those of Debian, Fedora, Homebrew and python.org",
+            hint="use another Python, for instance from Debian, Fedora, Homebrew or"
+            " python.org",
         ) from exc
     return search(workspace, query, filters)
 

@@ -140,8 +140,8 @@ def branches_command(out: Output, session: str | None, name: str | None) -> int:
         _table(out, workspace, branches, whole_names=True)
     elif not unreadable:
         out.note(
-            f"nothing was saved to {one_line(chosen)} yet, where your own saves go;"
-            " `gitcp sessions` lists the others"
+            f"your own saves go to {one_line(chosen)}, where nothing was saved"
+            " yet; `gitcp sessions` lists the other sessions"
         )
     return left_out(out, unreadable)
 

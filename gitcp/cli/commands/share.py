@@ -114,8 +114,8 @@ def push_command(
     if spool or wait:
         if pruned or re_encrypt or dry_run:
             raise UsageError(
-                "--spool and --wait only add what is new",
-                hint="remove --pruned, --re-encrypt or --dry-run, or --spool and --wait",
+                "--spool and --wait take no --pruned, --re-encrypt or --dry-run",
+                hint="remove one of them",
             )
         hand_over(out, workspace, name, sessions, gate, fork=fork, wait=wait)
         return
@@ -161,7 +161,7 @@ def _show_pushed(
         )
     else:
         if gate.findings:
-            out.warn("secrets were sent, as gitcp.secrets is `warn`:")
+            out.warn("secrets were sent, because gitcp.secrets is `warn`:")
             findings.show(out, gate.findings)
         _print_pushed(out, workspace, name, pushed, sessions, dry_run=dry_run)
 
@@ -185,7 +185,7 @@ def _print_pushed(
     from gitcp.sync.push import stay_here
 
     if not named and (number := stay_here(workspace)):
-        out.note(f"  imported sessions stay here unless named: {number}")
+        out.note(f"  imported sessions are pushed only if you name them: {number}")
 
 
 @command("pull")
@@ -253,8 +253,8 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
     where = " in the repository of its name" if pulled.sharded else ""
     for ref in pulled.ignored:
         out.warn(
-            f"{remote} has {ref}, which is not a branch of a session{where};"
-            " it was left alone"
+            f"{remote} has {ref}, which is not the branch of a session{where}; it"
+            " was left alone"
         )
     for one in pulled.rewound:
         out.warn(
@@ -263,17 +263,17 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
         )
     if pulled.gone:
         out.warn(
-            f"{remote} had {', '.join(pulled.gone)} and removed it; what is here"
-            " is unchanged"
+            f"{remote} had {', '.join(pulled.gone)} and removed it; your copy is"
+            " unchanged"
         )
     for one in pulled.ledgers:
         if one.result == "up-to-date" and one.reason:
             out.warn(f"step ledger of {one.session}: {one.reason}")
     for session in pulled.short:
         out.warn(
-            f"{remote} has only part of the step ledger of {session}: steps that its"
-            " checkpoints count as done are not known here, and would run again; ask who"
-            " pushed them to push again"
+            f"{remote} has only part of the step ledger of {session}: steps that"
+            " are done in its checkpoints are unknown here and would run again;"
+            " ask the author to push again"
         )
     current = workspace.current()
     diverged = False
@@ -289,13 +289,13 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
             current.branch,
         ):
             out.note(
-                "you are on this branch and your files are as they were:"
-                " `gitcp restore last` brings the new ones;"
-                " a save puts yours on top of them"
+                "you are on this branch, and your files are unchanged: `gitcp"
+                " restore last` restores the new state; a save adds your state"
+                " after it"
             )
     if diverged:
         default = remote == workspace.settings.sharing.remote
-        out.note("to share yours as a branch of its own, and continue:")
+        out.note("to share yours under a new name, and continue on it:")
         out.note(f"  gitcp push --fork{'' if default else f' {shlex.quote(remote)}'}")
 
 

@@ -74,8 +74,8 @@ def _show_behind(out: Output, behind: CommitStory) -> None:
     out.print(
         {
             "at": f"Behind {name}: {number}",
-            "before": f"No checkpoint was made at {name}; before it: {number}",
-            "after": f"No checkpoint was made at {name}; after it: {number}",
+            "before": f"No checkpoint was made at {name}; the last one before it: {number}",
+            "after": f"No checkpoint was made at {name}; the first one after it: {number}",
         }[behind.made]
     )
     if behind.replaces:
@@ -157,7 +157,7 @@ def show_command(
         for path, reason in skipped[:_LINES]:
             out.print(f"  {safe_path(path)} ({safe(reason)})")
     if len(skipped) < len(listed):
-        out.print("\nDatabases, with what their logs held")
+        out.print("\nDatabases, with the content of their logs")
         for one in listed:
             if one not in skipped:
                 out.print(f"  {safe_path(one.path)} ({safe(one.reason)})")
@@ -192,8 +192,8 @@ def _looked_up(
             name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
             raise NotFoundError(
                 f"{word} is neither in {name} nor in the state before it",
-                hint="quote a time (`gitcp show '5 minutes ago'`);"
-                f" `gitcp files {name.removeprefix('#')}` lists the paths",
+                hint="quote a time (`gitcp show '5 minutes ago'`), or see `gitcp files"
+                f" {name.removeprefix('#')}` lists the paths",
             )
     return shown
 

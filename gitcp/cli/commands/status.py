@@ -156,7 +156,7 @@ def _show(out: Output, state: Status) -> None:
     """Prints in three lines where the work tree is; more only where something is wrong."""
     if state.interrupted is not None:
         out.print(out.style("A restore was interrupted here.", fg="red", bold=True))
-        out.print("  `gitcp restore --continue` finishes it, `--abort` takes it back")
+        out.print("  `gitcp restore --continue` finishes it, `--abort` undoes it")
     if state.missed is not None:
         out.warn(
             f"the watcher of core.fsmonitor missed a change of {state.missed!a}: each save"
@@ -169,7 +169,10 @@ def _show(out: Output, state: Status) -> None:
     line = f"Your own saves go to {safe(f'{current.session}{branch}')}"
     if state.pending:
         waiting = count(len(state.pending), "reason")
-        line += f"; {waiting} wait{'s' if len(state.pending) == 1 else ''} for the next"
+        line += (
+            f"; {waiting} wait{('s' if len(state.pending) == 1 else '')} for the next"
+            " one"
+        )
     out.print(line)
     if state.skipped:
         out.print(f"{count(state.skipped, 'path')} would not be captured")

@@ -98,11 +98,11 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
     def ask(call: Call) -> str:
         name = safe(show_call(call))
         out.tell(
-            f"The step {name} began at {call.intent.at} and was interrupted: whether it"
-            " took effect is not known."
+            f"The step {name} began at {call.intent.at} and was interrupted. gitcp"
+            " does not know whether it took effect."
         )
         answer: str = click.prompt(
-            "Is it done, has it failed, or shall it run again with the same key?",
+            "Is it done, has it failed, or should it run again with the same key?",
             type=click.Choice(["done", "failed", "again", "stop"]),
             default="stop",
             err=True,
@@ -151,7 +151,7 @@ def steps_command(
     verb, *names = words or ("list",)
     if verb not in _VERBS:
         raise UsageError(
-            f"{verb!a} is not among {', '.join(_VERBS)}",
+            f"{verb!a} is not one of {', '.join(_VERBS)}",
             hint="`gitcp steps show NAME` shows one step",
         )
     wanted = {"list": 0, "answer": 2}.get(verb, 1)
@@ -255,7 +255,11 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
         out.print(f"  {'command':<9} {safe(shlex.join(call.intent.command))}")
     if call.intent.undo is not None:
         undo = call.intent.undo
-        shown = shlex.join(undo.command) or undo.function or "a function of the program"
+        shown = (
+            shlex.join(undo.command)
+            or undo.function
+            or "a function of the Python program"
+        )
         out.print(f"  {'undo':<9} {safe(shown)}")
     if value is not None:
         out.print(f"  {'result':<9} {one_line(value.decode(), 200)}")
@@ -305,7 +309,7 @@ def _repair(
     if not yes and not affected.refused:
         for text in lines:
             out.tell(text)
-        out.confirm("Take these back, and run them again?", yes=yes)
+        out.confirm("Undo these, and run them again?", yes=yes)
     known = engine.history.live()
     done = repair.repair(engine, affected, trust=trust)
     runnable = [one for one in done if commands.is_command(engine.workspace, one)]
@@ -327,12 +331,12 @@ def _repair(
         )
         return status
     for one in done:
-        out.print(f"taken back: {safe(show_call(one))}")
+        out.print(f"undone: {safe(show_call(one))}")
     for again in ran:
         if again.call is not None:
             out.print(line(out, engine, again.call, width))
     if len(runnable) < len(done):
-        out.note("the others run again when the program that has them calls them")
+        out.note("the others run again when their program calls them")
     return status
 
 

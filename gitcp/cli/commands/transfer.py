@@ -58,13 +58,13 @@ def export_command(
         )
         return
     if gate.findings:
-        out.warn("there are secrets in it, as gitcp.secrets is `warn`:")
+        out.warn("it holds secrets (allowed, because gitcp.secrets is `warn`):")
         findings.show(out, gate.findings)
     names = safe(", ".join(done.branches))
     out.print(
         f"wrote {safe(chosen.session)} ({names}) to {safe_path(file)}: {size(done.size)}"
     )
-    out.note(f"`gitcp import {safe_path(file)}` takes it in elsewhere")
+    out.note(f"`gitcp import {safe_path(file)}` imports it elsewhere")
 
 
 @command("import")
@@ -150,13 +150,13 @@ def _import_directory(out: Output, workspace: Workspace, path: Path) -> None:
     else:
         made = count(done.checkpoints, "checkpoint")
         entries = count(done.entries, "log line")
-        out.print(f"took {made} with {entries} into {SESSION}")
+        out.print(f"imported {made} with {entries} into {SESSION}")
         if done.known:
-            out.note(f"  {count(done.known, 'file')} were here already")
+            out.note(f"  {count(done.known, 'file')} were already here")
         out.note(f"`gitcp decisions {SESSION}:last` shows them")
     if done.left:
         raise PartialError(
-            f"{count(len(done.left), 'file')} could not be taken in as checkpoints",
+            f"{count(len(done.left), 'file')} could not be imported as checkpoints",
             left=done.left,
-            hint="readable originals are stored all the same",
+            hint="the files themselves are stored if they can be read",
         )

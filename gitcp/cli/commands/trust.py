@@ -23,11 +23,11 @@ def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     repository = reader(out).repository
     changed, message = False, ""
     if remote is None and remove:
-        raise UsageError("no remote was named", hint="`gitcp trust` lists them")
+        raise UsageError("no remote was given", hint="`gitcp trust` lists them")
     if remote is not None and remove:
         url = trust.take(repository, remote)
         changed = True
-        message = f"{url} is trusted no more"
+        message = f"{url} is no longer trusted"
     elif remote is not None:
         url, changed = trust.give(repository, remote)
         message = f"{url} is trusted{' from now on' if changed else ' already'}"

@@ -81,7 +81,8 @@ def verify_command(
         _show_doubts(out, doubtful)
         for path in aside:
             out.warn(
-                f"a damaged log was put aside, and is not read: {safe_path(str(path))}"
+                "a damaged log was set aside and is no longer read:"
+                f" {safe_path(str(path))}"
             )
     return 0 if report.ok else CorruptError.exit_status
 
@@ -122,7 +123,7 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
             if back != item.branch:
                 line += f"  as {safe(f'{item.session}/{back}')}"
             elif item.is_taken:
-                line += "  (the branch has other checkpoints by now)"
+                line += "  (the branch has other checkpoints now)"
             out.print(line)
         for ledger in steps:
             name = out.style(safe(ledger.session), fg="cyan")
@@ -133,8 +134,8 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
             out.note("put back")
         else:
             out.note(
-                "nothing refers to them: `gitcp verify --lost --repair` puts them back,"
-                " `gitcp gc --drop-lost` removes them for good"
+                "nothing refers to them: `gitcp verify --lost --repair` restores"
+                " them, `gitcp gc --drop-lost` deletes them"
             )
     return CorruptError.exit_status if (lines or steps) and not mend else 0
 
@@ -166,13 +167,13 @@ def _show_doubts(out: Output, doubtful: Doubts) -> None:
         return
     bad = len({problem.checkpoint for problem in doubtful.problems})
     out.warn(
-        f"an older gitcp may have made {count(bad, 'checkpoint')} wrong; what is stored"
-        " is whole, but it may not be what was there:"
+        f"an older gitcp may have made {count(bad, 'checkpoint')} wrong. The"
+        " stored data is sound, but it may differ from what was on disk:"
     )
     for problem in doubtful.problems[:_SHOWN]:
         out.note(_line(out, problem, "yellow"))
     if len(doubtful.problems) > _SHOWN or not doubtful.complete:
-        out.note("  and perhaps more; `gitcp verify --json` lists what was found")
+        out.note("  and perhaps more; `gitcp verify --json` lists all of them")
 
 
 def _show(out: Output, report: Report, *, mend: bool) -> None:
@@ -187,12 +188,12 @@ def _show(out: Output, report: Report, *, mend: bool) -> None:
     for moved in report.moved:
         name = out.style(safe(moved.ref.removeprefix(layout.SESSIONS)), fg="cyan")
         if moved.now is None:
-            out.print(
-                f"  {name}: no sound checkpoint is left of it; its ref is removed"
-            )
+            out.print(f"  {name}: it has no sound checkpoint left; its ref was removed")
         else:
-            out.print(f"  {name}: is at its newest sound checkpoint, {moved.now[:12]}")
-        out.note(f"  lost: all after it, up to the commit {moved.was[:12]}")
+            out.print(
+                f"  {name}: moved to its newest sound checkpoint, {moved.now[:12]}"
+            )
+        out.note(f"  lost: everything after it, up to the commit {moved.was[:12]}")
     if report.ok:
         out.print(f"{checked} checked, {out.style('all sound', fg='green')}")
         return
@@ -204,6 +205,6 @@ def _show(out: Output, report: Report, *, mend: bool) -> None:
         " the others are sound"
     )
     if mend:
-        out.note("what is left cannot be repaired: no good copy of it is known here")
+        out.note("the rest cannot be repaired: there is no good copy of it here")
     else:
-        out.note("`gitcp verify --repair` puts back what has a good copy")
+        out.note("`gitcp verify --repair` replaces what has a good copy")

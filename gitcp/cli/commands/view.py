@@ -108,7 +108,7 @@ def _refuse_beside_serve(
     if file is not None or redact or allow:
         raise UsageError(
             "--serve writes no file: it takes neither -o nor --redact nor --allow",
-            hint="leave out --serve to write one",
+            hint="remove --serve to write a file",
         )
 
 
@@ -129,7 +129,7 @@ def _check_target(path: Path) -> None:
         begins = there.read(len(_OWN))
     if begins and begins != _OWN:
         raise WouldOverwriteError(
-            f"{path} is there already, and is no page of gitcp's",
+            f"{path} exists and was not written by `gitcp view`",
             paths=[str(path)],
             hint="name another file",
         )
@@ -162,7 +162,7 @@ def _vetted(
     page = page_of(workspace, chosen, wanted, now=time.time)
     made = vetting.vet(page, doing, show_count)
     if made.findings:
-        out.warn("there are secrets in it, as gitcp.secrets is `warn`:")
+        out.warn("it holds secrets (allowed, because gitcp.secrets is `warn`):")
         findings.show(out, made.findings)
     return made
 
@@ -246,5 +246,5 @@ def _serve(out: Output, selector: str | None, wanted: "Wanted") -> None:
             out.document(_document(session, None, None, None, live.url))
         else:
             out.print(live.url, whole=True)
-        out.note("Only this machine can open it; Ctrl-C ends it")
+        out.note("Only this machine can open it; Ctrl-C stops it")
         live.serve_forever()

@@ -29,9 +29,9 @@ def watch_command(out: Output, minutes: str | None) -> None:
     if not seconds:
         raise UsageError(
             "the interval is 0, which means never",
-            hint="give --minutes, or `gitcp config intervalMinutes 30`",
+            hint="give --minutes, or run `gitcp config intervalMinutes 30`",
         )
-    out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C ends it")
+    out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C stops it")
     for outcome in watch(workspace, fixed):
         if isinstance(outcome, GitcpError):
             # The disk may be full for now, or a restore may be under way.

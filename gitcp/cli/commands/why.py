@@ -122,7 +122,7 @@ def _who(origin: "Origin") -> str:
     about = one_line(note_of(origin.checkpoint))
     if origin.by == "hand":
         return f"by hand  {about}"
-    what = "there before the first checkpoint" if origin.first else "not known by whom"
+    what = "there before the first checkpoint" if origin.first else "author unknown"
     return f"{what}  {about}"
 
 

@@ -215,7 +215,7 @@ class Browsing:
         look.tools = not look.tools
         if look.tab != TALK:
             # Nothing else of it is to be seen here.
-            self.app.say(f"the talk {'shows' if look.tools else 'folds'} tool calls")
+            self.app.say(f"tool calls are {('shown' if look.tools else 'folded')}")
         self.show()
 
     def _toggle_tree(self) -> None:
@@ -251,7 +251,9 @@ class Browsing:
             number for one in items if (number := timeline.selector(one)) is not None
         ]
         if len(numbers) != 2:  # noqa: PLR2004  two sides
-            self.app.say("mark two rows with space, or one and stay on another")
+            self.app.say(
+                "mark two rows with space, or mark one and put the cursor on another"
+            )
             return
         order = sorted(items, key=lambda one: one.row.last.created if one.row else "")
         first, second = (timeline.selector(one) for one in order)

@@ -102,7 +102,7 @@ class Doing:
         elif key in _PARTS and not (plan.wanted.name or plan.wanted.paths):
             self._ask(plan.wanted._replace(parts=_PARTS[key]))
         elif key == "enter":
-            self.app.say("y does it; Enter never does")
+            self.app.say("press y to confirm; Enter does not")
 
     def _restore(self) -> None:
         app = self.app
@@ -111,7 +111,7 @@ class Doing:
         if app.in_pane and place is None:
             app.say("put the cursor on a file, or go back to the rows with Esc")
         elif number is None and place is None:
-            app.say("this is what is there now: choose a row below it")
+            app.say("this is the present state: choose a row below it")
         elif place is not None:
             self._ask(Wanted(number or "last", "files", (place.path,)))
         else:
@@ -123,7 +123,7 @@ class Doing:
         pane, number = app.pane, self.browsing.number or "last"
         place = pane.line.place if app.in_pane and pane.line else None
         if place is None or place.hunk is None:
-            app.say("put the cursor on changed lines first: Enter goes there")
+            app.say("put the cursor on changed lines first (Enter)")
         elif not self.browsing.against_now:
             app.say("hunks are restored from the diff against now: press w")
         else:
@@ -136,7 +136,7 @@ class Doing:
     def _ask(self, wanted: Wanted) -> None:
         """Has a plan made; it is shown when it is there."""
         room = max(20, self.app.size.width - 2)
-        self.app.say("looking at the files …")
+        self.app.say("scanning the files …")
         self.app.heavy.ask(
             "plan",
             lambda workspace: _planned(workspace, wanted, room),
@@ -218,7 +218,7 @@ class Doing:
         def given(name: str) -> None:
             item.listed = None
             self.app.rows.redraw()
-            self.app.say(f"labelled {name}" if name else "the label is gone")
+            self.app.say(f"labelled {name}" if name else "label removed")
 
         self.app.ask(Asking("label:", named, text=before))
 

@@ -23,7 +23,7 @@ _ROWS = 4
 _PAUSE = 0.25
 # What is kept of what was read, in characters.
 _KEPT = 32 << 20
-# Of one turn so much of the talk is looked through.
+# Of one turn so much of the talk is scanned.
 _TALK = 4 << 20
 
 

@@ -166,13 +166,13 @@ def _compared(compared: Sequence[FilesDiff]) -> Iterator[Line]:
 def _talk(workspace: Workspace, checkpoint: Checkpoint, view: View) -> Iterator[Page]:
     """Yields the conversation, which begins at its last turn."""
     if checkpoint.manifest.conversation is None:
-        yield Page([line("no conversation was saved with this", "dim")])
+        yield Page([line("this checkpoint has no conversation", "dim")])
         return
     found = dialogue(checkpoint)
     out, lines, start = ink(), list[Line](), 0
     if checkpoint.origin.logs is not None:
         where = safe(checkpoint.origin.logs)
-        lines += [line(f"pulled from {where}: what was said there, not yours", "bold")]
+        lines += [line(f"pulled from {where}: not your conversation", "bold")]
     tops = [str(workspace.top), *([found.directory] if found.directory else [])]
     for number, turn in enumerate(found.turns, 1):
         lines += [BLANK] if lines else []
@@ -203,7 +203,7 @@ def _reasons(
             lines += [*([BLANK] if lines else []), line(heading, "bold")]
         for entry in reversed(entries):
             lines += styled_lines(decision_line(out, entry), view.room)
-    yield Page(lines or [line("no reasons were recorded", "dim")])
+    yield Page(lines or [line("no reasons recorded", "dim")])
 
 
 def _not_captured(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[Page]:

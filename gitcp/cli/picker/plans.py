@@ -95,10 +95,10 @@ def _of_hunk(
             shown.setdefault(each.place.hunk, []).append(each.text)
     for at, hunk in enumerate(hunks_of(path, patch)):
         if tuple(shown.get(at, ())) == wanted.hunk:
-            note = f"restored a part of {show_path(path)} of {request.target.id}"
+            note = f"restored part of {show_path(path)} from {request.target.id}"
             return request._replace(hunk=hunk, note=note)
     raise BusyError(
-        f"{show_path(path)} has changed since its lines were shown",
+        f"{show_path(path)} changed after its lines were shown",
         hint="look at them again",
     )
 
@@ -113,7 +113,7 @@ def _laid_out(
     """Returns a plan in the words of `gitcp restore --dry-run`, and the question."""
     lines: list[Line] = []
     if hunk:
-        lines += [line("Of this file only these lines:", "bold")]
+        lines += [line("Only these lines of this file:", "bold")]
         lines += [*map(_swapped, hunk[1:]), BLANK]
     for text in describe(ink(), workspace, plan):
         lines += styled_lines(text, room)

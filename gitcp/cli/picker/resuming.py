@@ -23,7 +23,7 @@ def resume_command(workspace: Workspace, number: str) -> Iterator[str]:
     """
     checkpoint = select(workspace, number)
     if not resume.can_resume(checkpoint):
-        raise NothingToDoError("no conversation of a client was saved with this")
+        raise NothingToDoError("this checkpoint has no client's conversation")
     there = resume.where_it_is(workspace, checkpoint)
     shown = there.shown(os.sep) if there is not None else None
     if shown is not None:

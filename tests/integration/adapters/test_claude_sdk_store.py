@@ -149,13 +149,13 @@ def test_a_projects_own_repository_serves_and_its_files_stay(repo):
     assert tree_bytes(repo) == before
     assert git(repo, "status", "--porcelain=v2", "--branch") == status
     assert ok(repo, "verify")["ok"]
-    # It holds no files: restoring it must not take those that are there.
+    # It has no files: restoring it must not take those that are there.
     name = f"{keys.Key(KEY['project_key'], SID).name}:last"
     done = ok(repo, "restore", name, "--yes")
     assert done["plan"] == []
     assert tree_bytes(repo) == before
-    assert "holds no files" in fails(repo, 2, "restore", name, "--files", "--yes")
-    assert "holds no files" in fails(repo, 2, "restore", name, "README.md", "--yes")
+    assert "has no files" in fails(repo, 2, "restore", name, "--files", "--yes")
+    assert "has no files" in fails(repo, 2, "restore", name, "README.md", "--yes")
 
 
 AWKWARD = [

@@ -56,7 +56,7 @@ def test_a_plan_is_carried_out_once(repo, call):
     assert "replaced   a" in answer
     done = call("restore", plan=_handle(answer))
     assert (repo / "a").read_text() == "1\n"
-    assert "what was there before is #2" in done
+    assert "the state before is saved as #2" in done
     with pytest.raises(NotFoundError):
         call("restore", plan=_handle(answer))
 

@@ -166,7 +166,7 @@ def test_what_makes_no_sense_is_refused(repo: Path):
         pass
     with (
         durable.run("one"),
-        pytest.raises(gitcp.UsageError, match="inside of another"),
+        pytest.raises(gitcp.UsageError, match="inside another"),
         durable.run("two"),
     ):
         pass

@@ -511,9 +511,9 @@ def test_the_hook_itself_is_silent_whatever_comes(repo, agent, tmp_path):
     assert call("claude-code", "Stop", cwd=tmp_path, sent=b"{}") == ""
     assert call("claude-code", "Stop", sent=good) == ""
     assert len(agent.line()) == 1
-    assert "something unknown" in call("claude-code", "Stop", sent=b"{torn")
-    assert "something unknown" in call("claude-code", "Stop", sent=b"[1]")
-    assert "something unknown" in call("claude-code", "Stop")
+    assert "unknown data" in call("claude-code", "Stop", sent=b"{torn")
+    assert "unknown data" in call("claude-code", "Stop", sent=b"[1]")
+    assert "unknown data" in call("claude-code", "Stop")
     assert "does not know the agent 'unknown'" in call("unknown", "Stop", sent=good)
     bare = call("claude-code", "Stop", cwd=tmp_path, sent=good, GITCP_FREQUENCY="x")
     assert "gitcp.frequency is 'x'" in bare or bare
@@ -616,7 +616,7 @@ def test_where_there_is_no_conversation_there_is_nothing_to_resume(agent, repo):
     assert ok(repo, "restore", "2", "--dry-run")["resume"] is None
     done = ok(repo, "restore", "2", "--yes", "--agent", "claude-code")
     assert done["resume"].startswith("claude --resume ")
-    assert "holds no conversation" in fails(
+    assert "has no conversation" in fails(
         repo, 2, "restore", "1", "--yes", "--agent", "claude-code"
     )
     assert "does not know the agent" in fails(
@@ -647,7 +647,7 @@ def test_a_conversation_that_cannot_be_written_back_is_told(agent, repo, config)
     assert done.returncode == 3
     assert json.loads(done.stdout)["resume"] is None
     error = json.loads(done.stderr.splitlines()[-1])["error"]
-    assert "could not be handed back" in error["message"]
+    assert "could not be restored for its client" in error["message"]
     assert (repo / "new").read_text() == "1"
 
 

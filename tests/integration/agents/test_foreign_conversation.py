@@ -1,4 +1,4 @@
-"""A conversation that was made elsewhere reaches no client unasked, and acts in none."""
+"""A conversation that was made elsewhere reaches no client without asking, and acts in none."""
 
 from __future__ import annotations
 
@@ -88,7 +88,9 @@ def commands(repo: Path, *trust: str) -> list[Any]:
     ]
 
 
-def test_a_pulled_conversation_is_not_written_to_its_client_unasked(pulled, sealed):
+def test_a_pulled_conversation_is_not_written_to_its_client_without_asking(
+    pulled, sealed
+):
     before = tree_bytes(sealed)
     assert [done["resume"] for done in commands(pulled)] == [None] * 6
     assert tree_bytes(sealed) == before
@@ -194,7 +196,7 @@ def test_nothing_that_is_there_is_replaced(ann, sealed, monkeypatch):
     (written,) = sealed.glob(".claude/projects/*/*.jsonl")
     written.write_bytes(b"another\n")
     said = fails(ann, 3, "restore", "work:1", "--yes")
-    assert "the conversation could not be handed back" in said
+    assert "the conversation could not be restored for its client" in said
     assert written.read_bytes() == b"another\n"
     assert [one.name for one in written.parent.iterdir()] == [written.name]
 

@@ -284,7 +284,10 @@ def test_they_leave_only_if_they_are_named_and_never_with_a_secret(tmp_path, sea
     ok(ann, "import-history")
     sent = {one["session"] for one in ok(ann, "push")["branches"]}
     assert sent == {"main"}
-    assert b"imported sessions stay here unless named: 2" in invoke(ann, "push").stderr
+    assert (
+        b"imported sessions are pushed only if you name them: 2"
+        in invoke(ann, "push").stderr
+    )
     fails(ann, 24, "push", "origin", f"claude-code-{CLAUDE.format(2)}")
     (one,) = ok(ann, "push", "origin", "claude-code-11111111")["branches"]
     assert one["result"] == "created"

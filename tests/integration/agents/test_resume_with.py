@@ -115,7 +115,7 @@ def test_what_is_no_client_s_needs_one_to_be_named(repo, sealed):
         {"role": "user", "content": "hello"},
         {"role": "assistant", "content": "hi"},
     ]
-    assert "holds a conversation" in fails(repo, 1, "resume")
+    assert "has a conversation" in fails(repo, 1, "resume")
     ok(repo, "save", "--messages", "-", input=json.dumps(said).encode())
     assert "--with" in fails(repo, 2, "resume")
     assert "does not know the agent" in fails(repo, 2, "resume", "--with", "unheard-of")
@@ -123,7 +123,7 @@ def test_what_is_no_client_s_needs_one_to_be_named(repo, sealed):
     assert texts(rollout(sealed)) == ["hello", "hi"]
 
 
-def test_what_was_made_elsewhere_goes_to_no_client_unasked(ann, bob, sealed):
+def test_what_was_made_elsewhere_goes_to_no_client_without_asking(ann, bob, sealed):
     path = ann.parent / "theirs.jsonl"
     record = {
         "type": "user",

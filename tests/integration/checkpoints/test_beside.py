@@ -211,7 +211,7 @@ def test_a_file_that_both_have_changed_is_listed_with_the_other(repo, one, other
         "both": [second.number],
         "page": [second.number],
     }
-    assert f"\nOf these, changed by #{second.number}, too (2 files)\n" in shown(
+    assert f"\nOf these, also changed by #{second.number} (2 files)\n" in shown(
         repo, "show", str(first.number)
     )
     # Its edit was earlier: what is there now the other's command may have made.
@@ -248,8 +248,9 @@ def test_what_cannot_be_told_apart_is_said_to_be_either_s(repo, one, other):
     log = shown(repo, "log")
     assert f"+1 +1?  beside #{second.number}" in log
     assert f"+1?  beside #{first.number}" in log
-    assert f"\nMay be #{first.number}'s as well (1 file)\n  A generated\n" in shown(
-        repo, "show", str(second.number)
+    assert (
+        f"\nPossibly also changed by #{first.number} (1 file)\n  A generated\n"
+        in shown(repo, "show", str(second.number))
     )
     assert set(rows(repo, "--", "generated")) == {"format", "build"}
     (line,) = ok(repo, "why", "generated")["lines"]

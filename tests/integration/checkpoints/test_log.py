@@ -161,5 +161,5 @@ def test_a_search_that_finds_nothing_says_so(repo, agent):
     agent.turn("one", f="1")
     done = invoke(repo, "log", "--", "nowhere")
     assert (done.returncode, done.stdout) == (0, b"")
-    assert b"nothing that was saved here matches" in done.stderr
+    assert b"no checkpoint here matches" in done.stderr
     assert invoke(repo, "log", "--", "f").stderr == b""

@@ -426,7 +426,7 @@ def test_files_of_which_nothing_is_known_stay_apart(repo, tmp_path):
 
 def test_a_note_that_is_not_kept_is_told(repo):
     ok(repo, "save")
-    assert b"the note was dropped" in invoke(repo, "save", "-m", "why").stderr
+    assert b"the note was not saved" in invoke(repo, "save", "-m", "why").stderr
     assert b"the note" not in invoke(repo, "save").stderr
 
 
@@ -500,6 +500,6 @@ def test_what_is_not_captured_by_a_window_is_never_cut(repo, tmp_path):
     ok(repo, "save", "--messages", give(tmp_path, text), "--fact", "F", "--next", "N")
     done = invoke(repo, "context", "--window", "1000")
     assert done.returncode == 0
-    assert b"the window is 1,000" in done.stderr
+    assert b"more than the window of 1,000" in done.stderr
     assert done.stdout.index(b"Case facts") < done.stdout.index(b"Next steps")
     assert stored(repo) == text

@@ -76,7 +76,7 @@ def test_ctrl_c_names_both_ways(repo, monkeypatch):
     two_states(repo)
     said = interrupt(repo, monkeypatch).stderr
     assert b"`gitcp restore --continue` finishes it" in said
-    assert b"`gitcp restore --abort` takes it back" in said
+    assert b"`gitcp restore --abort` undoes it" in said
 
 
 def test_sigterm_stops_a_restore_as_ctrl_c_does():
@@ -143,7 +143,7 @@ def test_other_ignore_rules_do_not_change_the_way_back(repo, monkeypatch, old):
         as_written_by_0_1_0(repo)
         done = invoke(repo, "restore", "--abort")
         assert done.returncode == 3
-        assert b"is not as the checkpoint has it" in done.stderr
+        assert b"differs from the checkpoint" in done.stderr
         return
     assert invoke(repo, "restore", "--abort").returncode == 0
     assert tree_bytes(repo) == before
@@ -196,7 +196,7 @@ def test_the_result_is_compared_with_the_whole_target(repo, monkeypatch):
     monkeypatch.setattr(applying, "apply", meanwhile)
     done = invoke(repo, "restore", "-y", "1")
     assert done.returncode == 3
-    assert b"README.md: is not as the checkpoint has it" in done.stderr
+    assert b"README.md: differs from the checkpoint" in done.stderr
 
 
 def test_what_a_killed_restore_moved_aside_comes_back(repo, monkeypatch):

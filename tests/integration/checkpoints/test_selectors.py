@@ -93,7 +93,10 @@ def test_a_commit_without_a_checkpoint_is_the_last_made_before_it(repo):
     save(repo, "-m", "long after it")
     assert chosen(repo, "HEAD") == ("main", "main", 2)
     said = invoke(repo, "show", "HEAD").stdout.decode()
-    assert f"No checkpoint was made at the commit {head[:12]}; before it: 2" in said
+    assert (
+        f"No checkpoint was made at the commit {head[:12]}; the last one before it: 2"
+        in said
+    )
     # Nor is there one before the first commit: the first on it has to do.
     assert chosen(repo, "HEAD~1") == ("main", "main", 1)
 

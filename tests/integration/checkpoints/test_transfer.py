@@ -182,7 +182,7 @@ def test_a_forged_checkpoint_is_refused(repo, file, other):
     assert refused(other, file) == 15
 
 
-# --- what leaves in a file is looked through, as what is pushed ------------------------
+# --- what leaves in a file is scanned, as what is pushed ------------------------
 
 SECRET = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
 

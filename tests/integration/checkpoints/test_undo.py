@@ -30,7 +30,9 @@ def test_undo_does_not_pass_over_a_restore_whose_state_is_gone(repo, agent):
     done = invoke(repo, "undo", "--json", "--yes")
     assert done.returncode == 13, done.stdout
     error = json.loads(done.stderr)["error"]
-    assert f"what the restore #{restored['number']} replaced" in error["message"]
+    assert (
+        f"the state that the restore #{restored['number']} replaced" in error["message"]
+    )
     assert (repo / "a").read_text() == "1"
 
 

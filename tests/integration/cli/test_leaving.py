@@ -79,7 +79,7 @@ def test_nothing_of_gitcps_is_left(repo, home, tmp_path):
         repo / ".git" / "hooks" / "post-commit"
     ).read_text() == "#!/bin/sh\necho mine\n"
     # There is nothing more to do.
-    assert "nothing of gitcp's" in fails(repo, 1, "uninstall", "--everything", "-y")
+    assert "gitcp has nothing here" in fails(repo, 1, "uninstall", "--everything", "-y")
 
 
 def test_git_hooks_are_found_without_the_state(repo, home, tmp_path):
@@ -105,7 +105,7 @@ def test_a_dry_run_shows_everything_and_changes_nothing(repo, tmp_path):
         "In your own settings, for all projects:",
         "codex in",
         "Checkpoints: 1 branch",
-        "On no remote, as far as is known here:",
+        "Not on any remote that gitcp knows of:",
         "main/main",
         "gitcp export main:last -o ../main.bundle",
     ):
@@ -113,7 +113,7 @@ def test_a_dry_run_shows_everything_and_changes_nothing(repo, tmp_path):
     assert tree_bytes(tmp_path) == before
 
 
-def test_without_a_terminal_nothing_is_removed_unasked(repo, tmp_path):
+def test_without_a_terminal_nothing_is_removed_without_asking(repo, tmp_path):
     install(repo)
     before = tree_bytes(tmp_path)
     assert "--yes" in fails(repo, 23, "uninstall", "--everything")
@@ -140,7 +140,7 @@ def test_each_part_has_its_own_question(repo, home, monkeypatch):
     # The one setting that stays: the hooks in the user's own settings go on elsewhere.
     config = git(repo, "config", "--local", "--list").decode().splitlines()
     assert [one for one in config if "gitcp" in one] == ["gitcp.autocheckpoint=false"]
-    assert b"gitcp.autoCheckpoint is false" in done.stderr
+    assert b"gitcp.autoCheckpoint is now false" in done.stderr
 
 
 WORDS = ("from this project", "your own settings", "all checkpoints")
@@ -210,7 +210,7 @@ def test_deleted_checkpoints_leave_no_object_in_what_gitcp_wrote(repo, home):
     assert b"only in checkpoints" not in stored
     assert git(repo, "cat-file", "commit", own)
     assert git(repo, "show", f"{stash}:kept") == b"stashed"
-    assert b"it had used their packs" in done.stderr
+    assert b"because it used their packs" in done.stderr
     assert git(repo, "fsck", "--strict", "--no-dangling") == b""
 
 
@@ -251,7 +251,7 @@ def test_a_setting_that_stays_is_not_counted_as_removed(repo):
     git(repo, "config", "gitcp.autoCheckpoint", "false")
     done = invoke(repo, "uninstall", "--everything", "--scope", "project", "-y")
     assert b" setting\n" not in done.stdout
-    assert b"gitcp.autoCheckpoint is false" in done.stderr
+    assert b"gitcp.autoCheckpoint is now false" in done.stderr
     assert git_line(repo, "config", "gitcp.autoCheckpoint") == "false"
 
 

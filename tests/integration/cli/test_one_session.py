@@ -162,7 +162,7 @@ def test_branches_before_the_first_save_of_one_s_own(repo, tmp_path, monkeypatch
     agent.turn("add VAT", vat="1")
     done = invoke(repo, "branches")
     assert done.returncode == 0
-    assert b"nothing was saved to main yet, where your own saves go" in done.stderr
+    assert b"your own saves go to main, where nothing was saved" in done.stderr
     assert ok(repo, "branches")["branches"] == []
     ok(repo, "fork", "1", "try", "--no-switch")
     name = f"claude-code-{agent.ident[:8]}"

@@ -65,12 +65,12 @@ def test_r_shows_what_a_dry_run_prints_and_only_y_does_it(project, capsys):
 
     async def steps(picker):
         await picker.press("j", "j", "j", "r")
-        await picker.shows("Restore? What is there now is saved first.")
+        await picker.shows("Restore? The present state is saved first.")
         told = " ".join(picker.screen.split())
         for line in dry.splitlines():
             assert " ".join(line.split()) in told
         await picker.press("enter")
-        await picker.shows("Enter never does")
+        await picker.shows("Enter does not")
         await picker.press("escape", "escape")
         await picker.shows("(now)")
         await picker.plan()
@@ -132,12 +132,12 @@ def test_going_back_three_turns_and_resuming_takes_eight_keys(project, capsys):
 def test_where_nothing_is_to_be_done_y_does_nothing(project):
     async def steps(picker):
         await picker.press("j", "r")
-        await picker.shows("Nothing to do: this is the state that is there.")
+        await picker.shows("Nothing to do: this is the present state.")
         await picker.press("y")
         await picker.press("escape")
         await picker.shows("(now)")
         await picker.press("g", "r")
-        await picker.shows("this is what is there now")
+        await picker.shows("this is the present state")
 
     assert drive(project.top, steps) is None
 
@@ -181,7 +181,7 @@ def test_one_hunk_comes_back_and_the_rest_of_the_file_stays(project, capsys):
         await picker.shows("+broken")
         await picker.go_to("+broken")
         await picker.press("h")
-        await picker.shows("Of this file only these lines:")
+        await picker.shows("Only these lines of this file:")
         await picker.shows("-broken")
         assert "mine" not in picker.screen
         await picker.press("y")
@@ -204,7 +204,7 @@ def test_a_hunk_comes_back_where_nothing_has_changed_since_the_last_save(
         await picker.press("tab", "g")
         await picker.go_to("+ONE 2")
         await picker.press("h")
-        await picker.shows("Of this file only these lines:")
+        await picker.shows("Only these lines of this file:")
         await picker.press("y")
 
     carried(project, steps, size=(120, 90))
@@ -224,7 +224,7 @@ def test_a_hunk_of_a_file_that_has_changed_is_refused(project):
         await picker.go_to("+broken")
         write_files(project.top, {"a.py": b"other\n"})
         await picker.press("h")
-        await picker.shows("a.py has changed since its lines were shown")
+        await picker.shows("a.py changed after its lines were shown")
 
     drive(project.top, steps, size=(120, 90))
 
@@ -235,7 +235,7 @@ def test_u_undoes_the_last_restore_and_again(project, capsys):
     async def nothing(picker):
         await picker.settled()
         await picker.press("u")
-        await picker.shows("nothing was restored in this work tree")
+        await picker.shows("there is no restore to undo in this work tree")
 
     drive(project.top, nothing)
     ok(project.top, "restore", str(numbers(project)[-1]), "--yes")
@@ -262,7 +262,7 @@ def test_fork_takes_a_name_and_shows_its_plan(project, capsys):
         await picker.hides("fork as:")
         assert not picker.app.doing.shown
         await picker.answer("F", "other-way")
-        await picker.shows("Fork other-way from #5? What is there now is saved first.")
+        await picker.shows("Fork other-way from #5? The present state is saved first.")
         await picker.press("y")
 
     carried(project, steps)
@@ -310,7 +310,7 @@ def test_a_label_is_given_and_taken(project):
         await picker.type("l")
         await picker.shows("label: green")
         await picker.press("ctrl+u", "enter")
-        await picker.shows("the label is gone")
+        await picker.shows("label removed")
         await picker.hides("(green)")
         await picker.answer("l", "12")
         await picker.shows("could not be selected")
@@ -328,7 +328,7 @@ def test_c_copies_the_command_of_the_client_where_it_has_the_talk(project):
         await picker.press("j", "c")
         await picker.until(lambda: len(copied) == 2)
         await picker.press("g", "j", "c")
-        await picker.shows("no conversation of a client was saved with this")
+        await picker.shows("this checkpoint has no client's conversation")
 
     drive(project.top, steps, size=(200, 40))
     number = numbers(project)[3]

@@ -100,7 +100,7 @@ def test_talk_shows_prompts_and_answers_and_folds_tools(project):
         await picker.press("tab", "g")
         await picker.shows("> Write the module")
         await picker.press("1", "f")
-        assert "the talk shows tool calls" in picker.screen
+        assert "tool calls are shown" in picker.screen
         await picker.press("2")
         await picker.shows("* Edit a.py")
 

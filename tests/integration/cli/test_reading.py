@@ -63,7 +63,7 @@ def test_turns_that_were_taken_back_are_hidden_and_counted(repo, agent):
     done = invoke(repo, "messages")
     assert b"second" not in done.stdout
     assert done.stdout.count(b"Turn ") == 2
-    assert done.stderr == b"1 turn taken back: --all shows every record\n"
+    assert done.stderr == b"1 turn taken back and hidden; --all shows every record\n"
     assert "second" in "\n".join(shown(repo, "--all"))
     assert len(json.loads(invoke(repo, "messages", "--json").stdout)) >= 6
     # At that time it stood.

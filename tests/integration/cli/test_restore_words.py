@@ -135,8 +135,10 @@ def test_an_open_client_is_named_before_the_question_and_after_the_restore(
     done = invoke(repo, "restore", first.id)
     name = 'Claude Code · "add a discount" is still open here'
     plan = done.stderr.decode().split("just now)")[0]
-    assert f"  {name}. Close it first: it does not know that its files change\n" in plan
-    assert f"  {name}: close it. If it goes on, it is told of the restore\n" in (
+    assert (
+        f"  {name}. Close it first: it does not notice that its files change\n" in plan
+    )
+    assert f"  {name}: close it. If it continues, gitcp tells it of the restore\n" in (
         done.stderr.decode()
     )
     # Another that was closed is not open, and no id is told that no list has.
@@ -150,7 +152,7 @@ def test_a_client_whose_branch_was_taken_over_is_told_so(repo, agent):
     first = agent.turn("add VAT", vat="1")
     agent.turn("more", vat="2")
     done = invoke(repo, "restore", "-y", first.id)
-    assert "told of the restore, and what it does is a branch of its own\n" in (
+    assert "tells it of the restore, and its further work becomes a new branch\n" in (
         done.stderr.decode()
     )
 
@@ -203,13 +205,13 @@ def test_undo_names_what_was_saved_since_the_restore_and_not_the_restore(
         " restore. Its changes to these files are taken back, too; it still has them\n"
     ) in undone
     told = invoke(repo, "undo", "-y").stdout.decode()
-    assert "  `gitcp undo` again brings back what this took away\n" in told
+    assert "  a second `gitcp undo` redoes the restore\n" in told
     assert (repo / "vat").read_text() == "2"
     assert second.id
 
 
 def test_a_restore_says_that_git_stayed_where_that_shows(repo):
-    stayed = b"  git's HEAD, branch and index are as they were: see `git status`\n"
+    stayed = b"  git's HEAD, branch and index are unchanged; see `git status`\n"
     ok(repo, "save", "-m", "as in HEAD", "--allow-empty")
     write_files(repo, {"README.md": b"changed", "new": b"1"})
     ok(repo, "save")
@@ -267,7 +269,7 @@ def test_a_restore_of_a_part_says_of_which(repo):
     ok(repo, "restore", "1", "a.py", "b.py", "-y")
     assert "restored a.py and 1 more of #1" in invoke(repo, "log").stdout.decode()
     error = fails(repo, 13, "restore", "2", "missing.py")
-    assert "missing.py is neither here nor in #2" in error
+    assert "missing.py exists neither here nor in #2" in error
 
 
 def test_with_yes_a_restore_is_one_that_undo_takes_back(repo):
@@ -280,7 +282,7 @@ def test_with_yes_a_restore_is_one_that_undo_takes_back(repo):
 def test_a_terminal_is_told_that_there_is_nothing_to_do(repo, asked):
     ok(repo, "save", "-m", "one")
     done = invoke(repo, "restore", "last")
-    assert done.stdout == b"Nothing to do: this is the state that is there.\n"
+    assert done.stdout == b"Nothing to do: this is the present state.\n"
     assert asked[1] == []
 
 

@@ -51,7 +51,7 @@ def without_textual(monkeypatch):
 
 def test_without_a_terminal_it_says_so(project):
     assert "needs a terminal" in fails(project.top, 23, "ui")
-    assert "no checkpoint was named" in fails(project.top, 2, "restore")
+    assert "no checkpoint was given" in fails(project.top, 2, "restore")
 
 
 def test_a_dumb_terminal_is_refused_with_the_reason(project, monkeypatch):
@@ -76,7 +76,7 @@ def test_without_textual_restore_lists_turns_and_asks_which(project, monkeypatch
     plain = re.sub(r"\033\[[0-9;]*m", "", told)
     assert re.search(r"#\d+ +just now +Write the documentation +\+1\n", plain)
     assert "Restore which number?" in told
-    assert plain.index("Restore? What is there") < plain.index(f"Restored #{number}")
+    assert plain.index("Restore? The present") < plain.index(f"Restored #{number}")
     assert not (project.top / "DOCS.md").exists()
 
 

@@ -148,7 +148,7 @@ def test_where_both_ran_steps_two_encrypted_lines_are_joined(team):
     stepped(ann, "anns", "both")
     ok(bob, "push")
     forms = set(git(hub, "rev-list", LEDGER).split())
-    assert "its ledger has diverged" in fails(ann, 3, "push", "origin", "vat")
+    assert "its step ledger has diverged" in fails(ann, 3, "push", "origin", "vat")
     assert steps_results(ann, "pull") == {"vat": "joined"}
     assert steps_results(ann, "push") == {"vat": "fast-forward"}
     assert steps_results(bob, "pull") == {"vat": "fast-forward"}
@@ -264,8 +264,8 @@ def test_an_export_takes_what_steps_did_along(team, tmp_path):
     for name, ref in (("ledger", LEDGER), ("both", REF)):
         git(hub, "bundle", "create", "-q", tmp_path / name, LEDGER, ref, REF)
         message = fails(bob, 15, "import", str(tmp_path / name))
-        assert "it is encrypted: only `gitcp pull` opens it" in message
-        assert "a page that is encrypted: only `gitcp pull` opens it" in message
+        assert "it is encrypted: only `gitcp pull` decrypts it" in message
+        assert "a page that is encrypted: only `gitcp pull` decrypts it" in message
 
 
 # --- who may read --------------------------------------------------------------------
@@ -277,7 +277,7 @@ def test_the_wrong_key_opens_no_ledger(team, keys):
     stepped(ann, "load")
     ok(ann, "push")
     reads_with(bob, keys["eve"])
-    assert "no key here fits" in refused(bob, "no-key")
+    assert "none of the keys here decrypts it" in refused(bob, "no-key")
     reads_with(bob, keys["bob"])
     ok(bob, "pull")
     done(bob, "load")
@@ -304,7 +304,7 @@ def test_who_is_removed_learns_of_no_new_step(team, keys, hub):
     stepped(ann, "secret")
     ok(ann, "push")
     before = refs(bob)
-    assert "no key here fits" in fails(bob, 3, "pull")
+    assert "none of the keys here decrypts it" in fails(bob, 3, "pull")
     assert refs(bob) == before
     assert states(bob) == {"load": "done"}
     # And the new recipient reads all of it once it is encrypted again.
@@ -450,7 +450,7 @@ def test_a_ledger_is_encrypted_once(team):
     assert git(hub, "rev-parse", LEDGER) == made
     # Losing what was noted loses nothing: the remote tells.
     git(ann, "update-ref", "-d", FORMS)
-    assert ok(ann, "push")["ledgers"][0]["reason"] == "there is more there: pull"
+    assert ok(ann, "push")["ledgers"][0]["reason"] == "it has more checkpoints: pull"
     assert steps_results(ann, "pull") == {"vat": "up-to-date"}
     assert git(ann, "rev-parse", FORMS) == made
     stepped(ann, "more")
@@ -500,7 +500,7 @@ def test_what_is_purged_from_a_ledger_goes_from_its_forms_too(team):
     assert (
         old not in git(ann, "cat-file", "--batch-all-objects", "--batch-check").decode()
     )
-    # It is known what is there: it does not come back, and does not go unasked.
+    # It is known what is there: it does not come back, and does not go without asking.
     assert steps_results(ann, "pull") == {}
     git(ann, "fsck", "--strict", "--no-dangling")
     assert "--pruned" in fails(ann, 3, "push", "origin", "vat")
@@ -537,7 +537,7 @@ def test_what_went_on_there_is_purged_by_who_has_it(team):
     assert refs(hub) == there
     before = refs(ann)
     # It is opened to be judged, and nothing of it stays.
-    assert "what was purged here" in fails(ann, 3, "pull")
+    assert "what you purged here" in fails(ann, 3, "pull")
     assert refs(ann) == before
     assert holders(ann, value.encode()) == []
     ok(bob, "purge", "--value-from-stdin", "--yes", input=value.encode())

@@ -204,7 +204,7 @@ def test_a_pruned_session_goes_on_encrypted(team):
     for number in range(4):
         write_files(ann, {"a.py": b"%d" % number})
         ok(ann, "save", "-s", "vat")
-    # What is looked through is what will be encrypted.
+    # What is scanned is what will be encrypted.
     error = said(ann, 24, "push")
     assert error["code"] == "secrets-found"
     git(ann, "config", "gitcp.secrets", "off")
@@ -369,7 +369,7 @@ def test_the_wrong_key_opens_nothing(team, keys):
     work(ann)
     ok(ann, "push")
     reads_with(bob, keys["eve"])
-    assert "no key here fits" in refused(bob, "no-key")
+    assert "none of the keys here decrypts it" in refused(bob, "no-key")
     reads_with(bob, keys["bob"])
     ok(bob, "pull")
 
@@ -466,7 +466,7 @@ def test_recipients_may_lie_in_a_file_but_not_in_the_project(team, keys, tmp_pat
     before = refs(hub)
     for place in ("team.txt", "../ann/team.txt"):
         git(ann, "config", "gitcp.encryptTo", place)
-        assert "lies in the project" in said(ann, 26, "push")["message"]
+        assert "is inside the project" in said(ann, 26, "push")["message"]
     for wrong in (
         "age1nothing",
         "ssh-ed25519 AAAA",
@@ -590,4 +590,4 @@ def test_an_export_is_not_mistaken_for_it(team, tmp_path):
     ok(ann, "push")
     bundle = tmp_path / "x.bundle"
     git(hub, "bundle", "create", "-q", bundle, REF)
-    assert "only `gitcp pull` opens it" in fails(bob, 15, "import", str(bundle))
+    assert "only `gitcp pull` decrypts it" in fails(bob, 15, "import", str(bundle))

@@ -148,7 +148,7 @@ def test_a_folder_made_again_is_not_mixed_with_the_old_one(folder, tmp_path):
     # Kept, so that its inode is not used again.
     folder.rename(tmp_path / "away")
     write_files(folder, {"other.txt": b"new\n"})
-    assert "is another directory" in fails(folder, 10, "save")
+    assert "is not the directory" in fails(folder, 10, "save")
     ok(folder, "save", "--init", "-m", "new")
     assert notes(folder) == ["new"]
 

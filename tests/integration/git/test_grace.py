@@ -166,7 +166,7 @@ def between(
             with pytest.raises(KilledError):
                 drop(project)
         else:
-            with pytest.raises(BusyError, match="has used a pack"):
+            with pytest.raises(BusyError, match="git used one of"):
                 drop(project)
 
 

@@ -227,7 +227,7 @@ def test_a_migration_that_was_broken_off_is_named(top):
     shutil.rmtree(top / ".git" / "refs")
     os.utime(other, (1, 1))
     said = fails(top, 17, "save")
-    assert "`git refs migrate` was broken off" in said
+    assert "`git refs migrate` was interrupted" in said
     assert ".git/ref_migration.x" in said
 
 

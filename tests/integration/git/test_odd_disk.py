@@ -76,7 +76,7 @@ def test_a_repository_without_steady_inodes_is_refused(tmp_path: Path):
     with odd_disk(tmp_path / "disk", unsteady=True) as disk:
         repo = make_repo(disk / "repo", {"a": b"1"})
         for command in (["save"], ["gc"]):
-            assert "another inode number at each look" in fails(repo, 20, *command)
+            assert "a new inode number each time" in fails(repo, 20, *command)
         assert invoke(repo, "log").returncode == 0
         assert not list((repo / ".git/gitcp").glob("tmp/*"))
 

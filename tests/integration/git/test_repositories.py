@@ -155,7 +155,7 @@ def test_sha256(tmp_path, commits):
 def test_extensions(repo, tmp_path, extension):
     configured(repo, f"extensions.{extension}", "true")
     if not git(repo, "rev-parse", "--git-dir", check=False):
-        assert "form git here does not know" in refused(repo, "save", exit=17)
+        assert "git here does not know the format" in refused(repo, "save", exit=17)
         return
     round_trip(repo)
     git(repo, "worktree", "add", "-q", "--detach", tmp_path / "linked")
@@ -242,7 +242,7 @@ def test_in_the_middle_of(repo, operation, arguments):
     assert ok(repo, "show")["checkpoint"]["base"]["operation"] == operation
     write_files(repo, {"x": b""})
     asked = invoke(repo, "restore", "1", "--dry-run")
-    assert f"a {operation} is under way".encode() in asked.stdout
+    assert f"a {operation} is in progress".encode() in asked.stdout
     (repo / "x").unlink()
     round_trip(repo)
 

@@ -250,7 +250,7 @@ def test_a_repository_is_shared_afterwards(place):
     one.gitcp(repo, "save", "-m", "private")
     one.git(repo, "config", "core.sharedRepository", "group")
     out = two.gitcp(repo, "status", status=17)
-    assert "closed to you" in out
+    assert "not open to your group" in out
     write(repo, {"a": "more\n"})
     one.gitcp(repo, "save", "-m", "shared")
     two.gitcp(repo, "save", "--allow-empty", "-m", "by two")

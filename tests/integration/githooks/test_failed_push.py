@@ -14,7 +14,7 @@ OUTPUT = """\
 gitcp: warning: something else
   rejected     main/main  (it says no)
 gitcp: nothing was sent: main/main: it says no
-  origin gave this reason: ask its administrator
+  ask the administrator of origin, which gave this reason
 """
 
 
@@ -37,7 +37,7 @@ def test_log_tells_a_person_once(failed):
     assert "not pushed" not in at_terminal(failed, "log", "--json")[2]
     first = at_terminal(failed, "log")[2]
     assert "sessions were not pushed to origin (just now): nothing was sent" in first
-    assert "ask its administrator" in first
+    assert "ask the administrator of" in first
     assert "not pushed" not in at_terminal(failed, "log")[2]
 
 

@@ -331,7 +331,7 @@ def test_what_keeps_them_from_working_is_told(repo, tmp_path, saw):
     (tmp_path / "gitcp-saw").unlink()
     told = "\n".join(join.problems(discover(repo)))
     assert "post-merge is gone" in told
-    assert "post-commit was written over" in told
+    assert "post-commit was overwritten" in told
     assert "post-checkout is not executable" in told
     assert "gitcp is not at" in told
     events.mend(discover(repo))

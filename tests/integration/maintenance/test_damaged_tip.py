@@ -121,7 +121,7 @@ def test_a_branch_of_which_nothing_is_left_goes_at_a_repair_only(repo):
         fails(repo, CORRUPT, *args)
     done = invoke(repo, "verify", "--repair")
     assert done.returncode == 0, done.stdout
-    assert b"no sound checkpoint is left" in done.stdout
+    assert b"no sound checkpoint left" in done.stdout
     assert ok(repo, "save")["checkpoint"]["seq"] == 1
 
 

@@ -229,7 +229,10 @@ def test_a_default_prunes_only_where_no_older_gitcp_was_in_use(
     turns(other, 1)
     assert numbers(repo) == [5, 4]
     assert numbers(other) == [5, 4, 3, 2, 1]
-    assert "until `gitcp config maxSize`" in invoke(other, "status").stderr.decode()
+    assert (
+        "until you set `gitcp config maxSize`"
+        in invoke(other, "status").stderr.decode()
+    )
     git(other, "config", "gitcp.maxSize", "50k")
     clock[0] += DAY
     ok(other, "gc", "--auto")

@@ -244,7 +244,7 @@ def test_a_checkpoint_made_here_is_still_one_made_here(repo):
     ok(repo, "purge", "--value-from-stdin", "--yes", input=value.encode())
     (repo / "Makefile").unlink()
     ok(repo, "restore", "1", "--yes")
-    # A stranger's would not be brought back unasked.
+    # A stranger's would not be brought back without asking.
     assert (repo / "Makefile").exists()
 
 

@@ -34,7 +34,7 @@ def test_a_secret_goes_from_what_steps_did_and_nothing_runs_again(ann, bob, hub)
         gitcp.open(ann).session("job").step("fails", _raise, f"no {SECRET}")
     gitcp.open(ann).session("job").save(note="after")
     said = fails(ann, 24, "push")
-    assert "what its steps did" in said
+    assert "its step ledger" in said
     assert SECRET not in said
     ledger = "refs/gitcp/fx/job"
     before = git_line(ann, "rev-parse", ledger)
@@ -80,7 +80,7 @@ def test_a_purged_ledger_replaces_the_old_one_there_when_asked_to(ann, hub, bob)
     gitcp.open(bob).session("job").step("bob's", lambda: 2)
     done = ok(ann, "purge", "--value-from-stdin", "--yes", input=SECRET.encode())
     assert done["remotes"] == ["origin"]
-    # Nothing of it comes back, and it does not go unasked.
+    # Nothing of it comes back, and it does not go without asking.
     assert ok(ann, "pull")["ledgers"] == []
     assert "--pruned" in fails(ann, 3, "push")
     assert ok(ann, "push", "--pruned")["ledgers"][0]["result"] == "pruned"

@@ -1,4 +1,4 @@
-"""What is pushed is looked through first."""
+"""What is pushed is scanned first."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_what_was_clean_by_another_name_is_looked_at_as_an_env_file(shared):
     ok(shared, "push")
 
 
-def test_a_project_the_remote_never_saw_is_looked_through_whole(shared, tmp_path):
+def test_a_project_the_remote_never_saw_is_scanned_whole(shared, tmp_path):
     write_files(shared, {"old.ini": sample_secrets()["github"][1].encode()})
     run_git(shared, "add", "--all")
     run_git(shared, "commit", "--quiet", "-m", "oops")
@@ -301,7 +301,7 @@ def test_a_scan_looks_through_what_is_left_beside_damage(shared, lost):
     # The last is what git says of a commit.
     words = ("damaged", "corrupt", "bad object")
     assert any(word in one for word in words for one in found["unreadable"])
-    assert "not looked through" in done.stderr.decode()
-    # Nothing leaves that was not looked through.
+    assert "not scanned: " in done.stderr.decode()
+    # Nothing leaves that was not fully scanned.
     assert invoke(shared, "push", "origin", "one").returncode != 0
     assert there(shared) == ""

@@ -399,7 +399,7 @@ def test_each_save_is_handed_over_if_so_set(ann, hub):
 
 def test_what_cannot_wait_in_a_spool_is_refused_with_the_reason(ann, hub):
     save(ann, a_py=b"one")
-    assert "only add" in fails(ann, 2, "push", "--spool", "--pruned")
+    assert "take no --pruned" in fails(ann, 2, "push", "--spool", "--pruned")
     git(ann, "config", "--add", "remote.origin.pushurl", "/a")
     git(ann, "config", "--add", "remote.origin.pushurl", "/b")
     assert "several addresses" in fails(ann, 2, "push", "--spool")

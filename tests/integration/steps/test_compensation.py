@@ -108,7 +108,9 @@ def test_a_missing_undo_stops_and_says_so(repo):
     first = session(repo).save(note="before")
     session(repo).step("early", book, 1, undo=cancel)
     session(repo).step("late", book, 2, undo=lambda result: DID.append([result]))
-    with pytest.raises(gitcp.CompensationError, match="not known to this") as caught:
+    with pytest.raises(
+        gitcp.CompensationError, match="this process does not know"
+    ) as caught:
         session(repo).compensate(first)
     assert caught.value.left == ("late", "early")
     assert DID == [("book", 1), ("book", 2)]
@@ -227,7 +229,7 @@ def test_files_are_put_back_only_where_they_are_as_the_step_left_them(repo):
     assert (repo / "README.md").read_text() == "mine\n"
 
 
-def test_an_undo_from_another_repository_is_not_run_unasked(repo, tmp_path):
+def test_an_undo_from_another_repository_is_not_run_without_asking(repo, tmp_path):
     ok(repo, "save")
     command(repo, 0, "run", "--step", "make", "--undo", "touch pwned", "--", "true")
     (repo / ".git/gitcp/key").unlink()
@@ -566,4 +568,4 @@ def test_what_no_checkpoint_holds_is_not_said_to_be_taken_back(repo):
         repo, 0, "run", "--step", "more", "--effect", "local", *words, "sh", "-c", act
     )
     said = invoke(repo, "undo", "--effects", "--yes").stderr.decode()
-    assert "build is in no checkpoint, and is as the step left it" in said
+    assert "build is in no checkpoint and was left as the step left it" in said

@@ -449,7 +449,7 @@ def test_another_line_in_its_place_is_never_taken_for_it(seen, forge, hub, bob):
     there = git_line(hub, "rev-parse", MAIN)
     # Before a pull it may be more of the same: a push leaves it alone.
     pushed = invoke(bob, "push")
-    assert b"there is more there: pull" in pushed.stdout
+    assert b"it has more checkpoints: pull" in pushed.stdout
     assert git_line(hub, "rev-parse", MAIN) == there
     done = invoke(bob, "pull", "--json")
     assert json.loads(done.stdout)["rewound"] == ["main/main"]

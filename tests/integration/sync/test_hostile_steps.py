@@ -131,7 +131,7 @@ def test_an_undo_from_a_remote_is_shown_and_not_run(ann, bob):
     assert (bob / "pwned").exists()
 
 
-def test_a_command_from_a_remote_is_not_run_again_unasked(ann, bob):
+def test_a_command_from_a_remote_is_not_run_again_without_asking(ann, bob):
     shared(ann, bob)
     evil = intent(effect="none", command=("sh", "-c", "touch pwned"))
     tip = page(
@@ -154,7 +154,7 @@ def test_a_command_from_a_remote_is_not_run_again_unasked(ann, bob):
     assert (bob / "pwned").exists()
 
 
-def test_files_that_a_remote_names_are_not_put_back_unasked(ann, bob):
+def test_files_that_a_remote_names_are_not_put_back_without_asking(ann, bob):
     """It says that a step of ours began with files that are its own."""
     session = shared(ann, bob)
     write_files(ann, {".envrc": b"touch pwned\n"})
@@ -174,7 +174,7 @@ def test_files_that_a_remote_names_are_not_put_back_unasked(ann, bob):
     git(ann, "push", "-q", "origin", ":refs/gitcp/s/job/more")
     invoke(bob, "pull")
     said = fails(bob, 3, "undo", "--effects", "--to", "job:1", "--yes")
-    assert "not put back unasked" in said
+    assert "does not undo them without --trust" in said
     assert not (bob / ".envrc").exists()
 
 

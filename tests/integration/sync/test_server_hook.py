@@ -133,7 +133,7 @@ def test_gitcp_says_why_the_server_refused(ann, server, bob):
     save(ann, a_py=b"1")
     said = fails(ann, 12, "push")
     assert "(hook declined): no way" in said
-    assert "ask its administrator" in said
+    assert "ask the administrator of" in said
     # Each ref gets the lines that name it, and none of what only repeats git's verdict.
     save(ann, "-s", "main A", a_py=b"2")
     (server / "hooks" / "update").write_text(

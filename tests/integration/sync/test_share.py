@@ -130,7 +130,7 @@ def test_one_session_or_branch_can_be_named(ann, hub, bob):
     assert results(bob, "pull", "origin", "one") == {"one/main": ("created", "main")}
     fails(bob, 13, "pull", "origin", "three")
     fails(ann, 13, "push", "origin", "three")
-    assert "sessions come after it" in fails(ann, 2, "push", "one")
+    assert "name the remote first" in fails(ann, 2, "push", "one")
 
 
 @pytest.mark.parametrize("named", [50, 0])

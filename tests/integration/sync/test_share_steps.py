@@ -113,7 +113,7 @@ def test_where_both_ran_steps_a_pull_joins_and_nothing_runs_twice(ann, hub, bob)
     run.flush()
     before = git_line(ann, "rev-parse", LEDGER)
     said = fails(ann, 3, "push", "origin", "job")
-    assert "its ledger has diverged" in said
+    assert "its step ledger has diverged" in said
     assert "gitcp pull origin" in said
     assert git_line(ann, "rev-parse", LEDGER) == before
     assert steps_results(ann, "pull") == {"job": "joined"}
@@ -297,10 +297,10 @@ def test_a_ledger_that_was_taken_back_there_is_not_here(ann, hub, bob):
     ours = git_line(bob, "rev-parse", LEDGER)
     said = invoke(bob, "pull")
     assert said.returncode == 0
-    assert b"taken back there" in said.stderr
+    assert b"it was rewound there" in said.stderr
     assert git_line(bob, "rev-parse", LEDGER) == ours
     assert states(bob) == {"load": "done"}
-    assert b"taken back" not in invoke(bob, "pull").stderr
+    assert b"rewound" not in invoke(bob, "pull").stderr
     # A new clone is told that something is missing.
     carl = clone(hub, "carl")
     said = invoke(carl, "pull")

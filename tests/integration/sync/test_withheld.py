@@ -1,4 +1,4 @@
-"""What a stranger's checkpoint may not bring unasked: beside the list, a general rule."""
+"""What a stranger's checkpoint may not bring without asking: beside the list, a general rule."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reasons(document) -> dict[str, str]:
 
 
 def test_git_runs_no_hook_that_a_checkpoint_brought(ann, bob):
-    """The folder of hooks lies in the project, and only the configuration says so."""
+    """The folder of hooks is inside the project, and only the configuration says so."""
     for repo in (ann, bob):
         write_files(repo, {"tools/hooks/pre-push": b"#!/bin/sh\n"})
         commit_all(repo, "hooks")
@@ -124,7 +124,7 @@ def test_dot_paths_and_new_programs_stay_out_without_a_question(ann, bob):
         },
     )
     ok(bob, "pull")
-    dot = "a dot path that is not like this in HEAD"
+    dot = "a dot path that differs in HEAD"
     runs = "it would become executable"
     left = {
         "b.sh": runs,
@@ -230,7 +230,7 @@ def test_pull_and_show_list_what_a_restore_would_leave_out(ann, bob):
     text = shown.stdout.decode()
     assert "a restore leaves out 2 paths that differ from HEAD" in text
     assert "Makefile (tools execute it by themselves)" in text
-    assert "its conversation (claude-code) goes to no client without --trust" in text
+    assert "its conversation (claude-code) is not handed to a client" in text
     told = ok(bob, "show", "s:1")["withheld"]
     assert {one["path"] for one in told["paths"]} == {"Makefile", ".rc"}
     assert told["conversation"] == "claude-code"
@@ -254,7 +254,7 @@ def test_import_lists_it_as_pull_does(ann, bob):
     text = invoke(bob, "import", str(bundle)).stdout.decode()
     assert "a restore leaves out 2 paths that differ from HEAD" in text
     assert "Makefile (tools execute it by themselves)" in text
-    assert "its conversation (claude-code) goes to no client without --trust" in text
+    assert "its conversation (claude-code) is not handed to a client" in text
     told = ok(bob, "show", "s:1")["withheld"]
     assert {one["path"] for one in told["paths"]} == {"Makefile", ".rc"}
     # What is here already was told when it came.

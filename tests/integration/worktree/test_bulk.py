@@ -343,7 +343,7 @@ def test_what_is_edited_after_it_was_written_is_seen(
     monkeypatch.setattr(applying, "apply", then_edited)
     done = invoke(repo, "restore", "-y", "1")
     assert done.returncode == 3
-    assert b"d1/e1/f1: is not as the checkpoint has it" in done.stderr
+    assert b"d1/e1/f1: differs from the checkpoint" in done.stderr
 
 
 HELD = b"".join(b"%04d" % n for n in range(1000))

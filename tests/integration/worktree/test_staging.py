@@ -189,7 +189,7 @@ def test_what_changes_after_it_was_read_is_reported(lost, by_git, monkeypatch):
     monkeypatch.setattr(renames, "move_directory", edited)
     done = invoke(lost, "restore", "-y", "1")
     assert done.returncode == 3
-    assert b"top/d2/f7: is not as the checkpoint has it" in done.stderr
+    assert b"top/d2/f7: differs from the checkpoint" in done.stderr
     assert set((lost / "top/d2/f7").read_bytes()) == {ord("x")}
     assert by_git
 
