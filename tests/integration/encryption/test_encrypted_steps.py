@@ -288,7 +288,7 @@ def test_a_session_of_steps_alone_needs_the_key_too(team, keys):
     stepped(ann, "load")
     ok(ann, "push")
     reads_with(bob, keys["eve"])
-    assert "ledger of its steps: no key" in refused(bob, "no-key")
+    assert "ledger of its steps: none of the keys" in refused(bob, "no-key")
     reads_with(bob, keys["bob"])
     assert steps_results(bob, "pull") == {"vat": "created"}
     done(bob, "load")

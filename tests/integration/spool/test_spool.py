@@ -221,7 +221,7 @@ def test_what_diverged_is_held_if_its_clone_is_gone(ann, bob, hub):
     assert tip(hub, MAIN) == tip(bob, MAIN)
     (waiting,) = unsent(bob)
     assert waiting["refs"] == [MAIN]
-    assert "gone" in waiting["reason"]
+    assert "deleted" in waiting["reason"]
 
 
 def test_steps_go_before_the_branch_that_counts_on_them(ann, hub):
