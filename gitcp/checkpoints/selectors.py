@@ -83,7 +83,8 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         story = _story(workspace, text)
         if story is not None and (story.made == "at" or story.replaces):
             return Selected(story.chosen, story)
-    if times.is_time(text) and not workspace.bare:
+    # Most restores name none, and the patterns of times take a while to compile.
+    if text != LAST and times.is_time(text) and not workspace.bare:
         return Selected(_at_time(workspace, text))
     try:
         checkpoint = _by_name(workspace, text)

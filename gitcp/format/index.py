@@ -15,6 +15,7 @@ from gitcp.format.oid import SHA1, ObjectFormat
 _HEAD = struct.Struct(">4sII")
 _ENTRY = ">10I{}sH"
 _NAME_MASK = 0xFFF
+_PADS = [b"\0" * (8 - over) for over in range(8)]
 _EXTENDED = 0x4000
 # Of the second flags, which version 3 has: not checked out.
 _SKIPPED = 0x4000
@@ -57,10 +58,10 @@ def encode(entries: Iterable[IndexEntry], form: ObjectFormat = SHA1) -> bytes:
 
 def _entry(entry: IndexEntry, layout: struct.Struct) -> bytes:
     path, oid, stat = entry
-    head = layout.pack(*stat, oid, min(len(path), _NAME_MASK))
+    size = len(path)
+    head = layout.pack(*stat, oid, min(_NAME_MASK, size))
     # One to eight NULs, so that each entry ends on a multiple of eight.
-    pad = 8 - (len(head) + len(path)) % 8
-    return head + path + b"\0" * pad
+    return head + path + _PADS[(layout.size + size) % 8]
 
 
 def encode_skipped(
@@ -138,10 +139,26 @@ def merged(
     magic, version, total = _HEAD.unpack_from(raw)
     if magic != b"DIRC" or version != 2:  # noqa: PLR2004  the version
         raise ValueError("not an index of version 2")
+    if not total:
+        return _only(changes, form)
     merging = _Merging(raw, changes, form)
     for _ in range(total):
         merging.step()
     return merging.end()
+
+
+def _only(changes: Mapping[bytes, IndexEntry | None], form: ObjectFormat) -> bytes:
+    """Returns an index of the entries that are to be added."""
+    added = {path: entry for path, entry in changes.items() if entry is not None}
+    for above in _holding(added):
+        added.pop(above, None)
+    return encode(added.values(), form)
+
+
+def _holding(paths: Iterable[bytes]) -> set[bytes]:
+    """Returns the directories above some paths."""
+    holding = {path.rpartition(b"/")[0] for path in paths}
+    return {above for path in holding for above in (path, *_parents(path))}
 
 
 class _Merging:
@@ -156,12 +173,9 @@ class _Merging:
         self._layout = _layout(form)
         self._flags = self._layout.size - 2
         self._next = sorted(changes, reverse=True)
-        holding = {
-            path.rpartition(b"/")[0]
-            for path, entry in changes.items()
-            if entry is not None
-        }
-        self._above = {above for path in holding for above in (path, *_parents(path))}
+        self._above = _holding(
+            path for path, entry in changes.items() if entry is not None
+        )
         # Where the pieces of added entries are, by path.
         self._added: dict[bytes, int] = {}
         self._pieces: list[bytes] = []

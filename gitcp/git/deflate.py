@@ -36,7 +36,7 @@ class Deflater:
         self._waiting = 0
         self._threads = [
             threading.Thread(target=self._run, daemon=True)
-            for _ in range(min(_cores() - 1, _MOST_THREADS))
+            for _ in range(min(cores() - 1, _MOST_THREADS))
         ]
         for thread in self._threads:
             thread.start()
@@ -91,7 +91,7 @@ def _deflated(given: Deflating) -> Deflating:
     return given._replace(data=zlib.compress(given.data, LEVEL))
 
 
-def _cores() -> int:
+def cores() -> int:
     """Returns how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -208,6 +208,11 @@ def entry(kind: str, data: bytes) -> bytes:
     return _head(_CODES[kind], len(data)) + zlib.compress(data, level)
 
 
+def deflated_entry(kind: str, size: int, deflated: bytes) -> bytes:
+    """Returns an object of some size as it stands in a pack; its content is compressed."""
+    return _head(_CODES[kind], size) + deflated
+
+
 def read_entry(body: bytes) -> tuple[str, bytes]:
     """Returns kind and content of what `entry` made.
 

@@ -150,8 +150,16 @@ def detach(words: Sequence[str], *, cwd: str) -> None:
     started.wait()
 
 
-def start_program(args: Sequence[str], *, cwd: str | Path) -> Process:
+def start_program(
+    args: Sequence[str],
+    *,
+    cwd: str | Path,
+    stdin: int = subprocess.DEVNULL,
+    inherit: Sequence[int] = (),
+) -> Process:
     """Starts a program that is not git, in a process group of its own; stdout is a pipe.
+
+    `inherit` are descriptors that it gets, with the same numbers.
 
     Raises:
         GitFailedError: it cannot be started.
@@ -162,10 +170,11 @@ def start_program(args: Sequence[str], *, cwd: str | Path) -> Process:
                 args,
                 cwd=cwd,
                 env=environment(),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
+                pass_fds=inherit,
             )
             at_fork.started(started)
     except OSError as exc:

@@ -8,6 +8,8 @@ from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import BACKUP, Skipped
 from gitcp.format.tree import GITLINK, Entry, Tree
+from gitcp.git.objects import BLOB
+from gitcp.git.pack import deflated_entry
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction, files_in
 from gitcp.worktree import nested
@@ -34,6 +36,17 @@ _REASONS = {
     Trouble.DEFERRED: "deferred",
     Trouble.UNSETTLED: "changed-while-reading",
 }
+
+
+# Directories of which the content is held.
+_HELD = 16
+# From so many files on, most are read without care for what is out of the ordinary.
+MANY = 1_000
+
+
+def is_backup(content: Content | Trouble) -> bool:
+    """Whether a content is what a database and the log beside it hold together."""
+    return isinstance(content, Content) and content.backup
 
 
 class Builder:
@@ -91,25 +104,26 @@ class Builder:
     ) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to entries of a tree.
 
-        It is quick where paths of one directory follow each other.
+        It is quick where paths of the same few directories follow each other.
         """
         if tree is None:
             return lambda _: None
         read = read or files_in(self._transaction)
-        last: bytes | None = None
-        inner: Tree = {}
+        held: dict[bytes, Tree] = {}
 
         def find(path: bytes) -> Entry | None:
-            nonlocal last, inner
             directory, _, name = path.rpartition(b"/")
             if not name:
                 return trees.lookup(tree, path, read)
-            if directory != last:
+            inner = held.get(directory)
+            if inner is None:
+                if len(held) >= _HELD:
+                    held.clear()
                 # Where it cannot be read that is said once.
-                last, inner = directory, {}
+                inner = held[directory] = {}
                 found = trees.lookup(tree, directory, read)
                 if found is not None and found.mode == trees.DIRECTORY:
-                    inner = read(found.oid)
+                    inner = held[directory] = read(found.oid)
             return inner.get(name)
 
         return find
@@ -169,21 +183,28 @@ class Builder:
         changes: dict[bytes, Entry | None],
     ) -> None:
         result.look |= self._databases.to_look_at(result.look)
-        folded: set[bytes] = set()
         report = progress.of("reading files:")
-        for done, path in enumerate(sorted(result.look)):
+        done: set[bytes] = set()
+
+        def enter(path: bytes, content: Content | Trouble) -> None:
             if report is not None:
-                report(done, len(result.look))
-            if path in folded:
-                continue
-            content = reader.read(path)
-            backup = isinstance(content, Content) and content.backup
-            # What changed may be the log, which a watcher need not name.
-            if judge is not None and not backup:
-                judge.read(path, content, before(path))
-            self._enter(path, content, before(path), state, changes)
-            if backup:
-                folded |= self._fold(path, before, state, changes)
+                report(len(done), len(result.look))
+            done.add(path)
+            known = before(path)
+            # What changed may be the log of a database, which a watcher need not name.
+            if judge is not None and not is_backup(content):
+                judge.read(path, content, known)
+            self._enter(path, content, known, state, changes)
+
+        if len(result.look) >= MANY:
+            for path, content in reader.read_many(result.look):
+                enter(path, content)
+        for path in sorted(result.look - done):
+            if path not in done:
+                found = reader.read(path)
+                enter(path, found)
+                if is_backup(found):
+                    done |= self._fold(path, before, state, changes)
         for path in sorted(self._databases.beside() - result.look):
             self._enter(path, reader.read(path), before(path), state, changes)
 
@@ -232,6 +253,9 @@ class Builder:
             known=known,
             store=self._transaction.add_blob,
             store_stream=self._transaction.add_blob_stream,
+            store_deflated=lambda oid, size, deflated: self._transaction.add_entry(
+                oid, deflated_entry(BLOB, size, deflated)
+            ),
             written=self._written,
             chunks=self._chunks,
             before=lambda path: previous(path) or head(path),

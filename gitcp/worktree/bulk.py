@@ -19,8 +19,9 @@ from gitcp.worktree import one_step, replace
 from gitcp.worktree.disks import Disks
 from gitcp.worktree.files import Root
 from gitcp.worktree.one_step import Held
+from gitcp.worktree.plain import tree_mode
 from gitcp.worktree.plan import WRITE, FileStep, Left
-from gitcp.worktree.read import Written, tree_mode
+from gitcp.worktree.read import Written
 from gitcp.worktree.replace import CHANGED, PreviousContent
 
 T = TypeVar("T")

@@ -46,6 +46,10 @@ class ChunkWriter:
         """Whether a file of so many bytes is stored in chunks."""
         return 0 < self._above < size
 
+    def whole_up_to(self, limit: int) -> int:
+        """Returns up to which size a file is stored as it is, if none may be above `limit`."""
+        return min(limit, self._above) if self._above > 0 else limit
+
     def holds(self, content: bytes) -> bool:
         """Whether a content is stored in chunks already."""
         return content in self._own

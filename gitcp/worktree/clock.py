@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gitcp import durable
+from gitcp.worktree.plain import Proof
 
 _BILLION = 1_000_000_000
 # Two ticks of the clock that stamps files: 4 or 10 ms each on Linux.
@@ -69,6 +70,10 @@ class Clock:
     def device(self) -> int:
         """The disk's number, as a stat has it."""
         return self._device
+
+    def proof(self) -> Proof:
+        """Returns what stamps prove on the disk that holds the mark, as of the last look."""
+        return Proof(self._device, self.now, self._stamps_changes())
 
     def look(self) -> None:
         """Reads the clock."""

@@ -73,6 +73,12 @@ class Databases:
             if self._backups and (path in found or self._known[path] or self._log(path))
         }
 
+    def apart(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Returns known databases, and those paths that may belong to one with another."""
+        beside = {path for path in paths if path.endswith(BESIDE)}
+        owners = {path.removesuffix(one) for path in beside for one in BESIDE}
+        return beside | owners | self._known.keys()
+
     def beside(self) -> set[bytes]:
         """Returns what lies beside databases, where they are captured as they are."""
         if self._backups:

@@ -75,6 +75,11 @@ class Root:
         """Returns the same directory for another thread; it is for the caller to close."""
         return Root(self.fd, self._closed)
 
+    @property
+    def closed(self) -> frozenset[tuple[int, int]]:
+        """Device and inode of each directory that is not entered."""
+        return self._closed
+
     def forget(self) -> None:
         """Forgets directories kept open; to be called after one was removed."""
         self._last = None

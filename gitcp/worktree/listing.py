@@ -18,7 +18,7 @@ from gitcp.format import tree as trees
 from gitcp.git.repository import Repository
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root, is_directory
-from gitcp.worktree.names import IGNORE_FILE, folded, no_place, parents
+from gitcp.worktree.names import IGNORE_FILE, folded, no_place_below, parents
 from gitcp.worktree.private import IgnoreChecker, PrivateGit
 from gitcp.worktree.state import ScanState, Signature
 
@@ -292,7 +292,7 @@ class Listing:
                 continue
             if child.path == IGNORE_FILE and child.special:
                 self._refuse_pipe(path)
-            reason = no_place(path)
+            reason = no_place_below(path, child.path)
             if reason is not None:
                 state.skipped[path] = reason
             elif child.directory and (path in state.dirs or path in state.nested):

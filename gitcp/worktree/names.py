@@ -1,15 +1,18 @@
 """Classifies names: those that matter to a scan, and those that a snapshot excludes."""
 
+import re
 from collections.abc import Iterator
 from typing import Literal
 
 from gitcp.format.layout import RESERVED
-from gitcp.format.safety import path_problem
+from gitcp.format.safety import NAME_LIMIT, path_problem
 
 TEMPORARY = b".gitcp-tmp-"
 # The end of the name of a SQLite database's log.
 WAL = b"-wal"
 IGNORE_FILE = b".gitignore"
+# Nothing can be wrong with such a name, but that it is a spelling of .git.
+_ORDINARY = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.+-]*").fullmatch
 _DIGITS = 12
 _HEX = b"0123456789abcdef"
 
@@ -35,6 +38,13 @@ def no_place(path: bytes) -> str | None:
     if path.partition(b"/")[0] == RESERVED or is_temporary(path.rpartition(b"/")[2]):
         return "reserved-name"
     return "unsafe-path" if path_problem(path) else None
+
+
+def no_place_below(path: bytes, name: bytes) -> str | None:
+    """Returns the same for a path, and the last name of it, in a directory that has a place."""
+    if len(path) <= NAME_LIMIT and _ORDINARY(name) and b"git" not in name.lower():
+        return None
+    return no_place(path)
 
 
 def parents(path: bytes) -> Iterator[bytes]:

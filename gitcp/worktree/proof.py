@@ -15,7 +15,7 @@ from gitcp.format.tree import Entry
 from gitcp.worktree import bulk, files, replace
 from gitcp.worktree.files import Root
 from gitcp.worktree.missing import Names
-from gitcp.worktree.read import tree_mode
+from gitcp.worktree.plain import tree_mode
 
 _CHUNK = 1024 * 1024
 # Mode, inode, device, user, group, size, times of the last write and the last change. All

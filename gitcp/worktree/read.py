@@ -8,24 +8,22 @@ read twice, and again by the next capture.
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import Enum, auto
 from typing import NamedTuple
 
 from gitcp.format.index import Stat
 from gitcp.format.oid import ObjectFormat
-from gitcp.format.tree import EXECUTABLE, FILE, LINK, Entry
+from gitcp.format.tree import LINK, Entry
 from gitcp.worktree import files
 from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
 from gitcp.worktree.databases import Databases
 from gitcp.worktree.files import Root
+from gitcp.worktree.plain import index_stat, tree_mode
 
 IN_MEMORY = 8 * 1024 * 1024
 _TRIES = 5
-_BILLION = 1_000_000_000
-# What the index has room for.
-_U32 = 0xFFFFFFFF
 
 
 class Trouble(Enum):
@@ -56,31 +54,8 @@ class Content(NamedTuple):
 Written = dict[bytes, tuple[Entry, os.stat_result]]
 Store = Callable[[bytes, bytes], bytes]
 StoreStream = Callable[[int, Iterator[bytes]], bytes | None]
-
-
-def tree_mode(status: os.stat_result) -> int:
-    """Returns the mode a file or link has in a tree."""
-    if stat.S_ISLNK(status.st_mode):
-        return LINK
-    return EXECUTABLE if status.st_mode & stat.S_IXUSR else FILE
-
-
-def index_stat(status: os.stat_result) -> Stat:
-    """Returns the stat data as the index holds it."""
-    changed, changed_ns = divmod(status.st_ctime_ns, _BILLION)
-    modified, modified_ns = divmod(status.st_mtime_ns, _BILLION)
-    return Stat(
-        changed & _U32,
-        changed_ns,
-        modified & _U32,
-        modified_ns,
-        status.st_dev & _U32,
-        status.st_ino & _U32,
-        tree_mode(status),
-        status.st_uid & _U32,
-        status.st_gid & _U32,
-        status.st_size & _U32,
-    )
+# Of an id, the size of the content, and that compressed.
+StoreDeflated = Callable[[bytes, int, bytes], None]
 
 
 _NO_STAT = Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
@@ -105,6 +80,7 @@ class FileReader:
         known: Callable[[bytes, Entry], bool],
         store: Store,
         store_stream: StoreStream,
+        store_deflated: StoreDeflated,
         chunks: ChunkWriter,
         before: Callable[[bytes], Entry | None],
         databases: Databases,
@@ -119,9 +95,38 @@ class FileReader:
         self._known = known
         self._store = store
         self._store_stream = store_stream
+        self._store_deflated = store_deflated
         self._written = written or {}
         self._chunks = chunks
         self._before = before
+
+    def read_many(self, paths: Collection[bytes]) -> Iterator[tuple[bytes, Content]]:
+        """Reads what is ordinary among many paths, in any order; `read` has to do the rest."""
+        # Few saves have so many to read.
+        from gitcp.worktree import plain_many  # noqa: PLC0415
+
+        apart = self._databases.apart(paths) | self._written.keys()
+        nothing = bytes(self._form.size)
+
+        def expected(path: bytes) -> bytes:
+            before = self._before(path)
+            return nothing if before is None else before.oid
+
+        for block in plain_many.read_many(
+            sorted(path for path in paths if path not in apart),
+            expected,
+            root=self._root,
+            form=self._form,
+            proof=self._clock.proof(),
+            most=self._chunks.whole_up_to(self._limit),
+        ):
+            for path, oid, stat_data, data, stored in block:
+                entry = Entry(stat_data.mode, oid)
+                if data is not None and not self._known(path, entry):
+                    self._store(data, oid)
+                elif stored is not None and not self._known(path, entry):
+                    self._store_deflated(oid, stat_data.size, stored)
+                yield path, Content(entry, stat_data, settled=True)
 
     def read(self, path: bytes) -> Content | Trouble:
         """Reads a path.

@@ -20,8 +20,8 @@ from gitcp.format.oid import SHA1, ObjectFormat, form_of
 from gitcp.format.tree import DIRECTORY, LINK, Entry
 from gitcp.worktree import files, renames
 from gitcp.worktree.files import Root
+from gitcp.worktree.plain import tree_mode
 from gitcp.worktree.plan import FileStep
-from gitcp.worktree.read import tree_mode
 from gitcp.worktree.scan import TEMPORARY
 
 Stream = Callable[[bytes], Iterator[bytes]]

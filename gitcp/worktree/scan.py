@@ -14,7 +14,7 @@ from gitcp.worktree import state as states
 from gitcp.worktree.files import is_directory, is_link, is_regular
 from gitcp.worktree.listing import Found, Listing, ScanPlace, signature, sparse_rules
 from gitcp.worktree.names import IGNORE_FILE, TEMPORARY, parents
-from gitcp.worktree.read import index_stat
+from gitcp.worktree.plain import index_stat
 from gitcp.worktree.state import ScanState
 from gitcp.worktree.tracked import Tracked, closed, is_leaf
 

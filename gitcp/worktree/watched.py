@@ -326,7 +326,7 @@ def _standing(found: Watcher | Unused, directory: Path) -> tuple[str, str | None
 
 
 def _is_same(status: os.stat_result, known: Stat) -> bool:
-    from gitcp.worktree.read import index_stat  # noqa: PLC0415  it imports chunks
+    from gitcp.worktree.plain import index_stat  # noqa: PLC0415  few have one
 
     return index_stat(status) == known
 
