@@ -34,7 +34,7 @@ def added(before: Threads) -> int:
 
 @pytest.fixture(params=[1, 2, 8])
 def cores(request, monkeypatch) -> int:
-    monkeypatch.setattr(deflate, "_cores", lambda: request.param)
+    monkeypatch.setattr(deflate, "cores", lambda: request.param)
     return request.param
 
 
@@ -68,7 +68,7 @@ def test_what_is_little_is_compressed_well(tmp_path: Path):
 
 
 def test_a_pack_that_is_given_up_leaves_no_thread(tmp_path, monkeypatch, before):
-    monkeypatch.setattr(deflate, "_cores", lambda: 4)
+    monkeypatch.setattr(deflate, "cores", lambda: 4)
     writer = PackWriter(tmp_path, SHA1)
     for text in TEXTS:
         writer.add(BLOB, text)
@@ -78,7 +78,7 @@ def test_a_pack_that_is_given_up_leaves_no_thread(tmp_path, monkeypatch, before)
 
 
 def test_no_more_waits_than_is_to_be_held_in_memory(monkeypatch):
-    monkeypatch.setattr(deflate, "_cores", lambda: 2)
+    monkeypatch.setattr(deflate, "cores", lambda: 2)
     monkeypatch.setattr(deflate, "_WAITING", 50_000)
     taken = deflate.Deflater()
     out = 0
@@ -92,7 +92,7 @@ def test_what_cannot_be_compressed_is_an_error_of_the_caller(monkeypatch, before
     def refuse(_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(deflate, "_cores", lambda: 2)
+    monkeypatch.setattr(deflate, "cores", lambda: 2)
     monkeypatch.setattr(deflate, "_deflated", refuse)
     taken = deflate.Deflater()
     list(taken.take(deflate.Deflating(b"1", b"", b"text")))
