@@ -37,11 +37,12 @@ def test_only_what_changed_is_read_again(tmp_path, monkeypatch):
     assert set(known.all()) == {"a", "b"}
     read = []
     kept = KnownFiles._read
-    monkeypatch.setattr(
-        KnownFiles,
-        "_read",
-        lambda self, name, at: read.append(name) or kept(self, name, at),
-    )
+
+    def noting(self, name, at):
+        read.append(name)
+        return kept(self, name, at)
+
+    monkeypatch.setattr(KnownFiles, "_read", noting)
     assert known.all() == {"a": {"n": 1}, "b": {"n": 1}}
     assert known.one("a") == {"n": 1}
     assert not read
