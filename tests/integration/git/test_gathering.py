@@ -90,7 +90,7 @@ def test_a_pack_that_is_merged_meanwhile_is_in_no_way(repo, gathered, monkeypatc
 
 
 def test_commits_above_are_those_that_git_lists(repo):
-    tips = []
+    tips: list[str] = []
     for number in range(6):
         if number > 1:
             git(repo, "checkout", "-q", "-B", f"b{number}", tips[number - 2])
