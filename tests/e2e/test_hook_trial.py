@@ -49,7 +49,7 @@ def test_a_hook_that_is_switched_off_or_not_ours_is_told(repo, extra):
     settings = repo.parent / "home" / ".copilot" / "hooks" / "gitcp.json"
     text = settings.read_text().replace(" hook copilot", " --x hook copilot")
     settings.write_text(text)
-    assert "another gitcp" in problem()
+    assert "a gitcp other than this one" in problem()
 
 
 def test_install_without_a_name_tells_which_clients_are_here(repo, extra, tmp_path):
