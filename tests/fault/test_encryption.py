@@ -171,7 +171,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
     ),
     "record left out": (
         lambda it: it.change({it.one: None}),
-        "not those that were encrypted",
+        "not the encrypted ones",
     ),
     "record twice": (
         lambda it: it.change({f"{it.one}0": it.all[it.one]}),
@@ -201,7 +201,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
     ),
     "file of the project changed": (
         lambda it: it.put("a.py", b"evil\n"),
-        "not those that were encrypted",
+        "not the encrypted ones",
     ),
     "something beside it": (
         lambda it: it.put(".gitcp/summary.md", b"hello\n"),
@@ -231,7 +231,7 @@ LIES: dict[str, tuple[Callable[[Held], object], str]] = {
     ),
     "one left out": (
         lambda it: it.say(oid(it.hub, f"{REF}~1"), oid(it.hub, f"{REF}~2")),
-        "not the one that was there",
+        "not the original one",
     ),
     "another one before it": (
         lambda it: it.say(oid(it.hub, f"{REF}~1"), oid(it.hub, OTHER)),

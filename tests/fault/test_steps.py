@@ -139,7 +139,7 @@ def files_after_kill(repo: Path) -> str:
     found = (repo / "keep.txt").read_text()
     if again.returncode == UNKNOWN:
         # A machine so busy that the last sign of life was long before the kill.
-        assert b"half done" in again.stderr
+        assert b"half-finished files" in again.stderr
         return "reported"
     assert again.returncode == 0, again.stderr
     assert found == "keep\nline\n"

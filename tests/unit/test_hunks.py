@@ -34,7 +34,7 @@ def test_each_hunk_goes_back_alone(tmp_path):
 def test_a_file_that_has_changed_is_refused(tmp_path):
     (hunk,) = hunks_of(b"f", patch_of(tmp_path, b"a\nb\n", b"a\nc\n"))
     assert hunk.put_back(b"a\nc\n") == b"a\nb\n"
-    with pytest.raises(BusyError, match="changed since"):
+    with pytest.raises(BusyError, match="changed after its lines were shown"):
         hunk.put_back(b"a\nd\n")
     assert isinstance(hunk, Hunk)
 

@@ -110,7 +110,9 @@ def test_a_file_that_was_changed_since_is_reported_and_nothing_touched(project):
     alive(project, time.time() - 60)
     (project / "mine.txt").write_text("edited since\n")
     for _ in range(2):
-        with pytest.raises(gitcp.StepUnknownError, match="half done") as caught:
+        with pytest.raises(
+            gitcp.StepUnknownError, match="half-finished files"
+        ) as caught:
             step(project)
         assert "mine.txt" in caught.value.message
         assert (project / "mine.txt").read_text() == "edited since\n"
@@ -157,7 +159,7 @@ def test_a_run_without_a_sign_of_life_is_only_reported(project):
     killed(project)
     (left,) = (project / ".git" / "gitcp" / "fx" / "job").glob("*.lock")
     left.unlink()
-    with pytest.raises(gitcp.StepUnknownError, match="half done"):
+    with pytest.raises(gitcp.StepUnknownError, match="half-finished files"):
         step(project)
     assert (project / "log.txt").read_text() == "first\nhalf\n"
 

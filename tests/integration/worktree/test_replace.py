@@ -188,7 +188,7 @@ def test_what_takes_the_name_meanwhile_stays_beside_the_edited_file(
 
     monkeypatch.setattr(replace, "_unchanged", late)
     [left] = run(tmp_path, step(OLD, None))
-    assert left.reason == "changed meanwhile; what it held is now in f.kept-token"
+    assert left.reason == "changed meanwhile; its content is now in f.kept-token"
     assert held(tmp_path) == {"f": b"log line", "f.kept-token": EDIT + OLD[len(EDIT) :]}
 
 
