@@ -1,7 +1,8 @@
 """Lets Cline CLI take a turn in a session that goes on: it does that only at a terminal.
 
 `python cline_terminal.py PROMPT DOCUMENT COMMAND…` types the prompt, waits until the session's
-document has the answer to it, or for `/compact` the document beside it, and leaves.
+document has the answer to it and the hooks at the end of the turn have run, or for `/compact`
+until there is the document beside it, and leaves.
 """
 
 from __future__ import annotations
@@ -43,6 +44,31 @@ def _is_answered(messages: list[dict], prompt: str) -> bool:
     return asked and not calls
 
 
+class _Hooks:
+    """The hooks at the end of a turn.
+
+    The client starts them after it has written the answer. If it is told to leave before that,
+    it never does.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._log = home / "data" / "logs" / "cline.log"
+        self._scripts = len(list((home / "hooks").glob("TaskComplete*")))
+        self._before = self._ended()
+
+    def _ended(self) -> int:
+        if not self._log.exists():
+            return 0
+        return sum(
+            b"hooks.detached_runtime" in line and b'"hookName":"agent_end"' in line
+            for line in self._log.read_bytes().splitlines()
+        )
+
+    def have_run(self) -> bool:
+        """Whether the client has told of the end of each of them."""
+        return self._ended() >= self._before + self._scripts
+
+
 class _Typist:
     """What has been typed so far, and what is to be typed next."""
 
@@ -50,6 +76,7 @@ class _Typist:
         self._prompt, self._document = prompt, document
         self._typed = False
         self._before = _spoken(document)
+        self._hooks = _Hooks(document.parents[3])
         self.done = False
 
     def keys(self, shown: bytes) -> bytes:
@@ -67,7 +94,7 @@ class _Typist:
         if messages == self._before:
             # The first one may have come before the line was there to be sent.
             return b"\r"
-        if _is_answered(messages, self._prompt):
+        if _is_answered(messages, self._prompt) and self._hooks.have_run():
             self.done = True
             return b"\x03"
         return b""

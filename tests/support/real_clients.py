@@ -444,8 +444,12 @@ class _Kept:
         self.beside = ["nsenter", "--net", "--target", str(process.pid)]
         self.url = self._told()
         # What it says later is of no interest, and must not make it wait.
-        for pipe in (process.stdout, process.stderr):
-            threading.Thread(target=_drain, args=(pipe,), daemon=True).start()
+        self._readers = [
+            threading.Thread(target=_drain, args=(pipe,))
+            for pipe in (process.stdout, process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
 
     def _told(self) -> str:
         """Returns the address that it says it listens on."""
@@ -460,11 +464,15 @@ class _Kept:
     def close(self) -> None:
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        for reader in self._readers:
+            reader.join()
 
 
 def _drain(pipe: IO[str] | None) -> None:
-    for _ in pipe or ():
-        pass
+    assert pipe is not None
+    with pipe:
+        for _ in pipe:
+            pass
 
 
 def _goes_well(process: subprocess.Popen[str]) -> None:
