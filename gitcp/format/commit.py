@@ -1,7 +1,7 @@
 """The commit object of a checkpoint (docs/format.md, 3)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from gitcp.format.layout import BranchKey
@@ -57,6 +57,23 @@ def clamp(epoch: int) -> int:
     return max(0, min(epoch, _LATEST))
 
 
+def raw_commit(
+    tree: bytes, parents: Iterable[bytes], epoch: int, message: bytes
+) -> bytes:
+    """Returns a raw commit object by gitcp, made at `epoch` (seconds, clamped)."""
+    who = b"%b %d +0000" % (WHO, clamp(epoch))
+    return join_commit(tree, parents, [b"author " + who, b"committer " + who], message)
+
+
+def join_commit(
+    tree: bytes, parents: Iterable[bytes], lines: Iterable[bytes], message: bytes
+) -> bytes:
+    """Returns a raw commit object; `lines` follow its parents: author, committer, ..."""
+    head = [b"tree " + tree.hex().encode()]
+    head += [b"parent " + parent.hex().encode() for parent in parents]
+    return b"\n".join([*head, *lines]) + b"\n\n" + message
+
+
 def encode_commit(
     tree: bytes,
     parent: bytes | None,
@@ -70,8 +87,6 @@ def encode_commit(
     The message holds no text that a person wrote: `git show :/TEXT` searches the
     messages of all refs, and has to find the user's own commits, not checkpoints.
     """
-    when = clamp(epoch)
-    who = b"%b %d +0000" % (WHO, when)
     lines = [
         f"Gitcp-Checkpoint: {trailers.id}",
         f"Gitcp-Session: {trailers.session}",
@@ -84,12 +99,9 @@ def encode_commit(
     if trailers.label is not None:
         lines.append(f"Gitcp-Label: {encode(trailers.label)}")
     lines += [f"Gitcp-{name}: {value}" for name, value in extra]
-    head = [b"tree " + tree.hex().encode()]
-    if parent is not None:
-        head.append(b"parent " + parent.hex().encode())
-    head += [b"author " + who, b"committer " + who]
     message = f"gitcp {trailers.id}\n\n" + "\n".join(lines) + "\n"
-    return b"\n".join(head) + b"\n\n" + message.encode("ascii")
+    parents = () if parent is None else (parent,)
+    return raw_commit(tree, parents, epoch, message.encode("ascii"))
 
 
 def parse_commit(raw: bytes, size: int = SHA1.size) -> Commit:
@@ -134,10 +146,7 @@ def relink(
         for line in head.split(b"\n")
         if not line.startswith((b"tree ", b"parent "))
     ]
-    first = [b"tree " + tree.hex().encode()]
-    if parent is not None:
-        first.append(b"parent " + parent.hex().encode())
-    return b"\n".join(first + kept) + b"\n\n" + message
+    return join_commit(tree, () if parent is None else (parent,), kept, message)
 
 
 def with_pruned(message: bytes, before: str) -> bytes:

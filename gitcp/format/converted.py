@@ -9,7 +9,7 @@ import msgspec
 
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import Converted
-from gitcp.format.commit import with_converted
+from gitcp.format.commit import join_commit, with_converted
 from gitcp.format.oid import ObjectFormat
 
 # Returns what a commit is called there; one that is not there keeps its id.
@@ -62,10 +62,8 @@ def commit(
     `was` is its id. What else its head holds, as a signature, goes: that is of the old one.
     """
     head = raw.partition(b"\n\n")[0].split(b"\n")
-    lines = [b"tree " + tree.hex().encode()]
-    lines += [b"parent " + parent.hex().encode() for parent in parents]
-    lines += [line for line in head if line.startswith((b"author ", b"committer "))]
-    return b"\n".join(lines) + b"\n\n" + with_converted(message, was.hex())
+    people = [line for line in head if line.startswith((b"author ", b"committer "))]
+    return join_commit(tree, parents, people, with_converted(message, was.hex()))
 
 
 def page(message: bytes, named: Named) -> bytes:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gitcp.format.commit import WHO, Commit, clamp, pairs
+from gitcp.format.commit import WHO, Commit, pairs, raw_commit
 from gitcp.format.oid import PATTERN
 
 # In `.gitcp/checkpoint.json`: a gitcp that knows nothing of this refuses it as too new.
@@ -75,7 +75,6 @@ def encode_commit(
     tree: bytes, parent: bytes | None, epoch: int, trailers: Encrypted
 ) -> bytes:
     """Returns the raw commit object."""
-    who = b"%b %d +0000" % (WHO, clamp(epoch))
     lines = [
         f"Gitcp-Checkpoint: {trailers.id}",
         f"Gitcp-Session: {trailers.session}",
@@ -87,12 +86,9 @@ def encode_commit(
         lines.append(f"Gitcp-Form: {trailers.form}")
     if trailers.pruned is not None:
         lines.append(f"Gitcp-Pruned: {trailers.pruned}")
-    head = [b"tree " + tree.hex().encode()]
-    if parent is not None:
-        head.append(b"parent " + parent.hex().encode())
-    head += [b"author " + who, b"committer " + who]
     message = f"{_SUBJECT}\n\n" + "\n".join(lines) + "\n"
-    return b"\n".join(head) + b"\n\n" + message.encode("ascii")
+    parents = () if parent is None else (parent,)
+    return raw_commit(tree, parents, epoch, message.encode("ascii"))
 
 
 def record_name(path: bytes) -> bytes:

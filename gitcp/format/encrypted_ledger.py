@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from gitcp.format.commit import WHO, Commit, clamp, pairs
+from gitcp.format.commit import WHO, Commit, pairs, raw_commit
 from gitcp.format.oid import PATTERN
 
 # More than the version of a ledger: a gitcp that knows nothing of this refuses it.
@@ -65,7 +65,6 @@ def encode_page_commit(
     tree: bytes, parents: Sequence[bytes], epoch: int, page: EncryptedPage
 ) -> bytes:
     """Returns the raw commit object."""
-    who = b"%b %d +0000" % (WHO, clamp(epoch))
     lines = [
         f"Gitcp-Ledger: {page.session}",
         f"Gitcp-Last: {page.last}",
@@ -74,11 +73,8 @@ def encode_page_commit(
     ]
     if page.form is not None:
         lines.append(f"Gitcp-Form: {page.form}")
-    head = [b"tree " + tree.hex().encode()]
-    head += [b"parent " + parent.hex().encode() for parent in parents]
-    head += [b"author " + who, b"committer " + who]
     message = f"{_SUBJECT}\n\n" + "\n".join(lines) + "\n"
-    return b"\n".join(head) + b"\n\n" + message.encode("ascii")
+    return raw_commit(tree, parents, epoch, message.encode("ascii"))
 
 
 def page_files(oid: str, page: HeldPage) -> list[tuple[bytes, bytes]]:

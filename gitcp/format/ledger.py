@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
 from gitcp.format.checkpoint import Time
-from gitcp.format.commit import WHO, Commit, clamp, converted, pairs, purged
+from gitcp.format.commit import WHO, Commit, converted, pairs, purged, raw_commit
 
 LEDGER_FORMAT = 1
 # Larger values lie beside the message, in the commit's tree.
@@ -171,16 +171,8 @@ def encode_ledger_commit(
 
     `joins` is the end of another line that this one takes in.
     """
-    who = b"%b %d +0000" % (WHO, clamp(epoch))
-    head = [b"tree " + tree.hex().encode()]
-    head += [
-        b"parent " + one.hex().encode() for one in (parent, joins) if one is not None
-    ]
-    head += [b"author " + who, b"committer " + who]
-    return b"".join(
+    message = b"".join(
         [
-            b"\n".join(head),
-            b"\n\n",
             _subject(records),
             b"\n\n",
             *map(encode_record, records),
@@ -188,6 +180,8 @@ def encode_ledger_commit(
             f"Gitcp-Version: {LEDGER_FORMAT}\n".encode(),
         ]
     )
+    parents = [one for one in (parent, joins) if one is not None]
+    return raw_commit(tree, parents, epoch, message)
 
 
 def _subject(records: Sequence[Record]) -> bytes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from gitcp.format import tree
+from gitcp.format.commit import raw_commit
 from gitcp.git import process
 from gitcp.git.aside import make_bare
 from gitcp.git.objects import BLOB, COMMIT, TREE, Objects, size_of
@@ -148,11 +149,7 @@ def _commit(
     for name in reversed(path.split(b"/")):
         root = pack.add(TREE, tree.encode({name: tree.Entry(mode, root)}))
         mode = tree.DIRECTORY
-    who = b"gitcp <gitcp@localhost> %d +0000" % at
-    head = [b"tree " + root.hex().encode()]
-    head += [b"parent " + one.hex().encode() for one in parents]
-    head += [b"author " + who, b"committer " + who]
-    return pack.add(COMMIT, b"\n".join(head) + b"\n\n")
+    return pack.add(COMMIT, raw_commit(root, parents, at, b""))
 
 
 def _keep(pack: PackWriter, place: Path) -> None:

@@ -93,9 +93,10 @@ def _move(store: Store, workspace: Workspace) -> list[Moved]:
             continue
         now = sound.commit if sound else None
         _note(workspace, f"{store.now()} {ref} {oid} {now or '-'}\n")
-        # git refuses a ref that a save has moved meanwhile.
+        # Both refuse if a save has moved the branch meanwhile.
         if now is not None:
-            workspace.repository.git("update-ref", ref, now, oid)
+            with transaction(workspace.repository) as txn:
+                txn.move_ref(ref, expect=oid, new=now)
         else:
             workspace.repository.refs.delete({ref: oid})
         moved.append(Moved(ref, oid, now))
