@@ -1,4 +1,4 @@
-"""Splits a stream into lines of JSON; bytes that are no JSON are passed on as they are."""
+"""Splits a stream into lines of JSON; bytes that are not JSON pass unchanged."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

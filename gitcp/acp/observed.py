@@ -1,4 +1,4 @@
-"""Reads the fields of a message that the proxy needs; the message is passed on unchanged."""
+"""Reads the fields of a message that the proxy needs; the message itself passes unchanged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The two pumps between an editor and an agent, and what they do on the way.
+"""Passes messages between an editor and an agent, and records turns on the way.
 
 Each direction has a thread. A line is written down before it is handed on, a prompt waits
 for its checkpoint, and all else passes as it came.

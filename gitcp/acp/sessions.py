@@ -1,4 +1,4 @@
-"""The sessions that pass through one proxy, and what is written down of each."""
+"""The sessions that pass through one proxy, and the files that record each."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""What messages mean for turns: what is written down, held back, and saved."""
+"""Decides for each message what to record, what to hold back, and when to save."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""What tells the checkpoints of a framework's run from each other: a trigger and a note."""
+"""The trigger and the note of each checkpoint of a framework's run."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""The agent that is active while git commits: its branch, and its conversation so far."""
+"""Finds the agent that is active while git commits: its branch, and its conversation so far."""
 
 import time
 from collections.abc import Mapping

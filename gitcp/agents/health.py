@@ -1,4 +1,4 @@
-"""Says of each client whether its hooks make checkpoints, and what to do where they do not."""
+"""Checks for each client whether its hooks make checkpoints, and says how to repair them."""
 
 import datetime
 import os

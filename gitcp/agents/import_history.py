@@ -1,4 +1,4 @@
-"""Takes in the conversations that clients have on disk: a session each, without files.
+"""Imports the conversations that clients have on disk: one session each, without files.
 
 What was taken in before is known by its size: clients only add to a transcript. One that
 grew since goes on where it was; one that hooks keep is theirs.

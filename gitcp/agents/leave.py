@@ -1,4 +1,4 @@
-"""What gitcp wrote into the clients' own folders, to be removed when gitcp goes."""
+"""Finds and removes what gitcp wrote into clients' folders, when the user removes gitcp."""
 
 import hashlib
 import os

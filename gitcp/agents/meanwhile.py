@@ -1,4 +1,4 @@
-"""A client that was at work before a person restored: it changes no branch without asking."""
+"""Handles a client that stayed open during a restore: it changes no branch without asking."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Reads any conversation into what a client can take over, in the shapes that agents use.
+"""Converts any conversation into the neutral form, which another client can import.
 
 For those forms that no module of `gitcp.clients` exchanges: a message's role, its texts,
 calls of tools and what came of them.

@@ -1,4 +1,4 @@
-"""Adds files to a client's own folder: nothing outside it, nothing replaced."""
+"""Writes files into a client's own folder: none outside it, and replaces none."""
 
 import errno
 import os

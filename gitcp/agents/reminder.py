@@ -1,4 +1,4 @@
-"""Puts the reasons of a work tree in front of an agent as a conversation begins."""
+"""Gives an agent the reasons of its work tree when a conversation begins."""
 
 from gitcp.agents import bindings
 from gitcp.clients import triggers

@@ -1,4 +1,4 @@
-"""After a restore, writes the conversation back to where its client finds it."""
+"""After a restore, writes the conversation to where its client looks for it."""
 
 import hashlib
 import os

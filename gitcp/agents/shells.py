@@ -1,4 +1,4 @@
-"""Finds the agent's session in whose shell a command runs.
+"""Finds the agent session in whose shell a command runs.
 
 Clients say so in the environment of what their agents start: see docs/decisions/0083.
 """

@@ -1,4 +1,4 @@
-"""Reads what agents' transcripts hold since the last checkpoint.
+"""Reads what agents' transcripts have gained since the last checkpoint.
 
 A save costs what was added: `known_sources` tells whether a file still begins as it was
 stored. Only at the borders of a session is all of it compared.

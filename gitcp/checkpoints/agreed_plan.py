@@ -1,4 +1,4 @@
-"""Compares what a restore would do now with what its user agreed to."""
+"""Compares what a restore would do now with what the user agreed to."""
 
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.errors import BusyError

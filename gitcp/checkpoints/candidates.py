@@ -1,4 +1,4 @@
-"""What a person may be about to type: checkpoints, sessions, paths; for completion."""
+"""Lists candidates for shell completion: checkpoints, sessions, paths."""
 
 from collections.abc import Iterator
 from contextlib import suppress

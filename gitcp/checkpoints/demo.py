@@ -1,4 +1,4 @@
-"""`gitcp demo`: a scripted session on a throw-away project, with every claim checked."""
+"""`gitcp demo`: a scripted session in a temporary project; checks each claim that it makes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which records of a batch are done, as intervals: what the position of a batch holds."""
+"""Holds which records of a batch are done, as intervals: the position of the batch."""
 
 from bisect import bisect_right
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Finishes a restore from its journal, or takes it back; an interrupted one, too."""
+"""Finishes or aborts a restore from its journal, also one that was interrupted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""One hunk of a file: taken from a patch, and put back into the file that is there."""
+"""Reads one hunk from a patch, and plans to restore only its lines."""
 
 import os
 import re

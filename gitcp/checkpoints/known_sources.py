@@ -1,4 +1,4 @@
-"""Tells whether a transcript still begins with what is stored of it, at a bounded cost.
+"""Tells, at a bounded cost, whether a transcript still begins with its stored content.
 
 Each save notes the SHA-1 of each megabyte of what it stored, and the file that it came from
 (derived, docs/format.md, I7: without the notes the file is compared with the segments). The

@@ -1,4 +1,4 @@
-"""Gives a checkpoint a label after it was made, or takes one from it."""
+"""Adds a label to an existing checkpoint, or removes one."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Checks labels; older ones that are no longer allowed can still be selected."""
+"""Validates new labels; older labels that are no longer valid can still be selected."""
 
 import re
 

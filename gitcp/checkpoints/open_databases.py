@@ -1,4 +1,4 @@
-"""What a restore does with SQLite databases: no log of another state stays beside one."""
+"""Plans the restore of SQLite databases: with their logs, and not while one is open."""
 
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.worktree.databases import BESIDE, is_open

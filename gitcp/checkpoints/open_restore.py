@@ -1,4 +1,4 @@
-"""A restore that began and has not ended: its journal, compared with the files."""
+"""An unfinished restore: its journal, compared with the files."""
 
 from base64 import b64decode
 from contextlib import AbstractContextManager

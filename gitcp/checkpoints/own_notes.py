@@ -1,4 +1,4 @@
-"""Notes that gitcp writes itself: they hold ids, and people read numbers."""
+"""Formats the notes that gitcp writes itself: replaces the ids in them by numbers."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which state came before which, over all checkpoints with numbers, and where paths changed."""
+"""Finds the predecessor of each numbered checkpoint, and where paths changed."""
 
 import bisect
 from collections.abc import Iterator, Sequence

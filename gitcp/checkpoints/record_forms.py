@@ -1,4 +1,4 @@
-"""Puts records of clients that have a form of their own into that of Claude Code.
+"""Converts the records of other clients to the form of Claude Code's.
 
 So everything that reads conversations (talk, search, pages) has to know few forms.
 """

@@ -1,4 +1,4 @@
-"""What a restore is asked to do; a journal holds it while the restore is under way."""
+"""The request for a restore; the journal holds it while the restore runs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple

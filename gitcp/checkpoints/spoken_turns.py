@@ -1,4 +1,4 @@
-"""Reads the turns of a conversation: what was asked, which tools ran, what was answered."""
+"""Reads the turns of a conversation: prompt, tool calls, answer."""
 
 import datetime
 import re

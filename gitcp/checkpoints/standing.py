@@ -1,4 +1,4 @@
-"""Where a work tree stands: its newest checkpoint, the last restore, and their branches."""
+"""Finds the position of a work tree: its newest checkpoint, last restore, and their branches."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING

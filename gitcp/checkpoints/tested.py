@@ -1,4 +1,4 @@
-"""Whether the tests that an agent ran last in a turn have passed, as its records say.
+"""Tells from an agent's records whether the last tests of a turn passed.
 
 Clients record a command and what came of it: that it failed, its exit status, its output. A
 status counts only where it is that of the tests, and not of what their output went through.

@@ -1,4 +1,4 @@
-"""Understands times as people type them, in their own zone."""
+"""Parses times as people type them, in their own time zone."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""Reads what an agent's tools may have done to files: which paths, which commands, when.
+"""Reads from an agent's tool calls which paths and commands may have changed files, and when.
 
 The names of tools are those of the clients that gitcp knows. A tool that is not known may
 have changed any file.

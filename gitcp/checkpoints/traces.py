@@ -1,4 +1,4 @@
-"""What the tools of one turn may have changed, and between which of its checkpoints."""
+"""Collects what the tools of one turn may have changed, and between which checkpoints."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""The note of an automatic checkpoint: what its turn was about, and where in it this is."""
+"""Writes the note of an automatic checkpoint: its turn's subject, and its place in the turn."""
 
 from collections.abc import Sequence
 

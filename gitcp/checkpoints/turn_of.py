@@ -1,4 +1,4 @@
-"""Finds the turn that a checkpoint belongs to, and what was spoken in it."""
+"""Finds the turn that a checkpoint belongs to, and the messages of that turn."""
 
 from collections.abc import Iterator
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Clears away the work tree that a killed `fork --worktree` left without a branch.
+"""Removes the work tree that a killed `fork --worktree` left without a branch.
 
 It is known by what it holds: nothing that its commit and the checkpoint do not hold as well.
 So nothing is lost with it, even if the user made it.

@@ -1,4 +1,4 @@
-"""Attributes changes to turns that ran at the same time, as far as that is known.
+"""Attributes changes to turns that ran at the same time, as far as the records tell.
 
 Between two checkpoints of a work tree only the turns that ran then can have changed a file,
 and of these only those whose tools edited it, or ran something else at that time. What is left

@@ -1,4 +1,4 @@
-"""The process that makes the checkpoints of `gitcp acp`, one request a line.
+"""The process that makes the checkpoints of `gitcp acp`: one request per line.
 
 It is apart from the proxy: what a checkpoint needs, or what goes wrong with it, never delays
 or ends what passes between editor and agent.

@@ -1,4 +1,4 @@
-"""Shows whether the hooks of coding agents run: in `doctor` and `status`."""
+"""Prints for `doctor` and `status` whether the hooks of coding agents run."""
 
 from typing import Any
 

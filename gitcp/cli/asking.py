@@ -1,4 +1,4 @@
-"""Asks whether to restore what a checkpoint made elsewhere would bring."""
+"""Asks whether to restore the withheld changes of a checkpoint that was made elsewhere."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Says what lies beside a turn, and inside it: other turns, checkpoints before commands."""
+"""Prints which turns ran beside a turn, and which checkpoints are inside it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which values a shell completes: by the word that stands for a parameter in the usage."""
+"""Completes values in a shell, by the parameter's placeholder in the usage line."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The scripts for bash, zsh and fish, and how each shell is told what may be meant.
+"""Completion scripts for bash, zsh and fish, and how candidates are passed to each.
 
 click's own scripts show no descriptions in bash, cut them at a comma in fish, and break
 words at a colon, which selectors have.

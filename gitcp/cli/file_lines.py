@@ -1,4 +1,4 @@
-"""Lays changed files out: a line for each, or for each directory where there are many."""
+"""Formats changed files: one line per file, or one per directory if there are many."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Forks at the terminal, and says what was made."""
+"""Forks from the command line, and prints the new branch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What users of git type, and which command of gitcp they may mean."""
+"""Maps words that users of git type to the gitcp command that they may mean."""
 
 _FILE = (
     "`gitcp restore SEL PATH` restores a file, `gitcp restore SEL` restores everything"

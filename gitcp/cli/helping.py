@@ -1,4 +1,4 @@
-"""How a command's help looks: its options, those that every command has, and examples."""
+"""Formats a command's help: its options, the common ones, and examples."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Lays lines out: widths of text, what fits, ages and times in the user's zone."""
+"""Formats lines: text widths, truncation, ages, and times in the user's zone."""
 
 import datetime
 import re

@@ -1,4 +1,4 @@
-"""`gitcp uninstall --everything`: shows what would go, asks, and removes it."""
+"""`gitcp uninstall --everything`: shows what it would remove, asks, and removes it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Says which clients are open while files are restored, in the words that `log` has for them."""
+"""Names the clients that are open during a restore, in the words of `log`."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress

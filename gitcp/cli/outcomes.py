@@ -1,4 +1,4 @@
-"""What became of branches and ledgers in a push or a pull, as lines and as JSON."""
+"""Prints the outcome of a push or a pull for each branch and ledger, as lines or JSON."""
 
 from typing import TYPE_CHECKING, Any
 

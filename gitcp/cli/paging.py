@@ -1,4 +1,4 @@
-"""Shows what a command prints in a pager, where git would."""
+"""Shows a command's output in a pager, when git would."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Says what changed during a turn and may be the work of another that ran at the same time."""
+"""Prints changes during a turn that may belong to another turn at the same time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

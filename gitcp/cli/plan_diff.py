@@ -1,4 +1,4 @@
-"""Shows at the question of a restore what it would change in files."""
+"""Shows, before a restore asks, what it would change in files."""
 
 from gitcp.checkpoints import diff
 from gitcp.checkpoints.restore_plan import RestorePlan

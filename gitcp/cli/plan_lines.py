@@ -1,4 +1,4 @@
-"""Shows the plan of a restore: what goes first, whole folders as one line, the summary last."""
+"""Formats the plan of a restore: what goes first, whole folders as one line, the summary last."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

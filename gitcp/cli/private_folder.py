@@ -1,4 +1,4 @@
-"""Asks whether a folder without git is to have a private store, and which one."""
+"""Asks whether to create a private store for a folder without git, or to use an earlier one."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""One line on the terminal that says what is being done, and is gone afterwards."""
+"""A progress line on the terminal, removed when the work is done."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Says in a few characters what a row of the timeline is: counts of files, and marks."""
+"""Formats the short marks of a row of the timeline: counts of files, and flags."""
 
 from collections.abc import Sequence
 

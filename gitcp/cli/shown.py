@@ -1,4 +1,4 @@
-"""What `gitcp show` shows: a checkpoint, with its turn or with what is behind a commit."""
+"""Finds what `gitcp show` prints: a checkpoint with its turn, or what led to a commit."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Hands a push to the process that sends what all clones have, and tells what waits."""
+"""Hands a push to the pusher of this machine, and reports what is still queued."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Lays the turns of a conversation out: prompt, one line for each tool, answer."""
+"""Formats the turns of a conversation: prompt, one line per tool, answer."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Lists turns at a terminal and asks which one; what `gitcp restore` does without a picker."""
+"""Lists turns at a terminal and asks for one: `gitcp restore` without a picker."""
 
 from itertools import islice
 

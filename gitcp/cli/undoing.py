@@ -1,4 +1,4 @@
-"""What `gitcp undo` asks of a restore."""
+"""Makes the restore request of `gitcp undo`."""
 
 from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints.restore_request import RestoreRequest, request_restore

@@ -1,1 +1,1 @@
-"""What each coding agent writes and reads: one module each, and none knows another."""
+"""What each coding agent writes and reads: one module per agent; none knows another."""

@@ -1,4 +1,4 @@
-"""Agents behind `gitcp acp`: what the proxy tells of a turn, and the talk it wrote down.
+"""Agents behind `gitcp acp`: the proxy's events, and the conversation that it recorded.
 
 No agent's own files are read. The talk is in neutral form, in a folder of ours for each
 session (`acp_folder`). A restore makes a new one, which the next new session of the editor

@@ -1,4 +1,4 @@
-"""The folder of one session behind `gitcp acp`: its talk, and the turns not in it yet.
+"""The folder of one session behind `gitcp acp`: its conversation, and turns not yet added.
 
 The proxy writes each turn down line by line, in a file of its own (`TURN.turn`), before it
 hands a line on. A turn that has ended is made into messages and added to `talk.jsonl`; only

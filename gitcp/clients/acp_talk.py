@@ -1,4 +1,4 @@
-"""Makes neutral messages of one turn as the Agent Client Protocol shows it.
+"""Converts one turn of the Agent Client Protocol to neutral messages.
 
 The messages have the shapes of a chat: a role, and blocks of text, calls and results. They
 can be read, searched and given to any agent.

@@ -1,4 +1,4 @@
-"""Reads a Claude Code transcript into what others take over, and writes one from that."""
+"""Converts a Claude Code transcript to the neutral form, and back."""
 
 import time
 import uuid

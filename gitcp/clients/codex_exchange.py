@@ -1,4 +1,4 @@
-"""Reads a Codex rollout into what others take over, and writes one from that."""
+"""Converts a Codex rollout to the neutral form, and back."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What each form of conversation has to tell; the base of the modules that know one."""
+"""The base class of the modules that each read one form of conversation."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What one client's conversation can hand to another: roles, texts, calls, results.
+"""The neutral form of a conversation, for another client: roles, texts, calls, results.
 
 A module for each client that takes part reads its own form into these and writes them
 again; none of them knows another's.

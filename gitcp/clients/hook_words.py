@@ -1,4 +1,4 @@
-"""Conversations that a client keeps to itself: what its hooks were sent is kept instead.
+"""Records conversations of clients that keep none on disk, from what their hooks receive.
 
 Each call of a hook is written down as it comes, in a file of ours in the user's state
 directory: `{type, payload, message}`. Nothing can be resumed from it.

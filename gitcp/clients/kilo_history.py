@@ -1,4 +1,4 @@
-"""Finds the sessions that Kilo keeps of a project: its database is as OpenCode's."""
+"""Finds the sessions that Kilo keeps of a project: its database has OpenCode's form."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

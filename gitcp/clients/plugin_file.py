@@ -1,4 +1,4 @@
-"""Clients whose hooks are a file of code: a plugin or an extension of ours."""
+"""Clients whose hooks are a file of code: a plugin or extension that gitcp writes."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Which clients are on this machine."""
+"""Finds which clients are installed on this machine."""
 
 import shutil
 from collections.abc import Mapping

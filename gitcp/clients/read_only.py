@@ -1,4 +1,4 @@
-"""Recognises shell commands that change no file: before these, no checkpoint is made.
+"""Recognises shell commands that change no file: gitcp makes no checkpoint before them.
 
 A command that is not known to be harmless counts as one that may change something. A wrong
 answer costs a checkpoint too many, or one too few: nothing is permitted or forbidden by it.

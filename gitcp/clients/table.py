@@ -1,4 +1,4 @@
-"""Clients that a row of a table describes: files, hooks, names of fields, conversations.
+"""Clients described by one row of a table: files, hooks, field names, conversations.
 
 Most clients took over the hooks that Claude Code began with, and differ in names. What
 differs more than that is the form of their conversations, which has a module of its own

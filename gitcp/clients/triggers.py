@@ -1,4 +1,4 @@
-"""What the hooks of agents stand for: the triggers of their checkpoints."""
+"""The triggers of checkpoints, one for each kind of agent hook."""
 
 SESSION_START = "session-start"
 TURN_START = "turn-start"

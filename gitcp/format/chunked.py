@@ -1,4 +1,4 @@
-"""Large files that are kept in chunks: the pointer at their path, and their list (format.md, 27).
+"""Large files stored in chunks: the pointer at their path, and their list (format.md, 27).
 
 A chunked file is named by the id that git would give its content, and by its size. The
 pointer, a small text, says no more than that name: equal contents have equal pointers.

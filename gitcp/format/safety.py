@@ -1,4 +1,4 @@
-"""Which paths may be written to a work tree (docs/format.md, 11)."""
+"""Decides which paths gitcp may write to a work tree (docs/format.md, 11)."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""What an object store holds: its paths, and one document for each branch (docs/format.md, 28)."""
+"""The content of an object store: paths, and a document per branch (docs/format.md, 28)."""
 
 import re
 

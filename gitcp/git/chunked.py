@@ -1,4 +1,4 @@
-"""The chunked files that checkpoints hold: found by their pointers, put together from chunks."""
+"""Finds chunked files by their pointers, and reassembles them from chunks."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Starts programs other than git, which a user asked for."""
+"""Starts programs other than git, at the user's request."""
 
 import os
 import select

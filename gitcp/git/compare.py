@@ -1,4 +1,4 @@
-"""Comparing trees in a repository of their own, which is gone at the end.
+"""Compares trees in a temporary repository.
 
 Everything stays in git's own objects: no name in a tree becomes a path on a disk.
 """

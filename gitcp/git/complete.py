@@ -1,4 +1,4 @@
-"""Stores what a root tree needs, and no tree holds that can be relied on (I4)."""
+"""Stores the objects that a root tree needs and that no reliable tree holds (I4)."""
 
 from collections.abc import Iterable
 from contextlib import suppress

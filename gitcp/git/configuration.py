@@ -1,4 +1,4 @@
-"""git's configuration: what it says, and whether its files have changed since."""
+"""Reads git's configuration, and notices when its files change."""
 
 import os
 import time

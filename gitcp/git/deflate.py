@@ -1,4 +1,4 @@
-"""Compresses many objects, on other cores than the one that reads the next ones.
+"""Compresses many objects in parallel, while the caller reads the next ones.
 
 At the level at which git writes loose objects: zlib gives up Python's lock meanwhile.
 """

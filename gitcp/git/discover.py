@@ -1,4 +1,4 @@
-"""Find the repository around a directory, and refuse what gitcp cannot serve."""
+"""Finds the repository around a directory, and refuses those that gitcp cannot serve."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Starts a program that is talked to: pipes to its input and output, our own stderr."""
+"""Starts a program with pipes to its input and output; it shares our stderr."""
 
 import subprocess
 from collections.abc import Mapping, Sequence

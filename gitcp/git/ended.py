@@ -1,4 +1,4 @@
-"""Ends transactions, of this process or of dead ones, wherever they stopped."""
+"""Cleans up transactions that ended at any point, of this process or of dead ones."""
 
 import os
 from collections.abc import Iterable

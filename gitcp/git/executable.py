@@ -1,4 +1,4 @@
-"""Reads objects through the git executable, where libgit2 knows nothing of their ids."""
+"""Reads objects through the git executable, if libgit2 does not support their ids."""
 
 import threading
 from collections.abc import Generator, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Which directory a folder is, whatever its path: the identity that a private store notes."""
+"""Identifies a folder independently of its path, for its private store."""
 
 import base64
 import fcntl

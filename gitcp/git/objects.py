@@ -1,4 +1,4 @@
-"""The objects of a repository, whatever reads them; `git.libgit` is the usual reader."""
+"""The interface to a repository's objects; `git.libgit` is the usual implementation."""
 
 from abc import ABC, abstractmethod
 from collections import deque

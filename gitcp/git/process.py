@@ -1,4 +1,4 @@
-"""The one place where git is started, with a cleaned environment."""
+"""The only module that starts git, with a cleaned environment."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Locks of refs that a transaction holds, and what becomes of those of a dead one."""
+"""The ref locks of a transaction, and the removal of those that a dead process left."""
 
 from contextlib import suppress
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which refs belong to gitcp, and the input for git that deletes some of them."""
+"""Recognises gitcp's own refs, and writes git's input for deleting some of them."""
 
 from collections.abc import Mapping
 

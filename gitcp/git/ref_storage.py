@@ -1,4 +1,4 @@
-"""Notices that `git refs migrate` moves the refs of a repository to another storage.
+"""Notices when `git refs migrate` moves the refs of a repository to another storage.
 
 git has no lock against it: what is written while it runs may be lost, and a file that is
 made in a directory that it removes breaks it off halfway. So gitcp waits before it writes,

@@ -1,4 +1,4 @@
-"""HEAD's reflog where git keeps it in a table: what git says of it."""
+"""Reads HEAD's reflog through git, if git keeps it in a table."""
 
 from contextlib import suppress
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The key of one user in a repository: made once, never sent, unreadable to other users.
+"""The secret key of one user in a repository: made once, never sent, readable by that user only.
 
 In a repository that a group shares each member has a key of their own: the owner of `key`
 keeps it, every other member has `key-<uid>`. The directory belongs to the group, so a key is

@@ -1,4 +1,4 @@
-"""What gitcp serves: forms of repositories, and places for a work tree."""
+"""Checks whether gitcp supports a repository's format and the place of a work tree."""
 
 import os
 from pathlib import Path

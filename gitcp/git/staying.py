@@ -1,4 +1,4 @@
-"""Finds which objects that gitcp no longer needs are still stored, and which git reaches."""
+"""Finds which objects are still stored although gitcp no longer needs them."""
 
 from collections.abc import Iterable
 from typing import NamedTuple

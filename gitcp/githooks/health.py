@@ -1,4 +1,4 @@
-"""What `gitcp doctor` says of git's hooks."""
+"""Checks git's hooks for `gitcp doctor`."""
 
 from gitcp.githooks import scripts
 from gitcp.maintenance.doctor_check import DoctorCheck

@@ -1,4 +1,4 @@
-"""Where git looks for the hooks of a repository, and whether gitcp may write there."""
+"""Finds where git looks for a repository's hooks, and whether gitcp may write there."""
 
 import os
 from enum import StrEnum

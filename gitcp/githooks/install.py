@@ -1,4 +1,4 @@
-"""Installs git's hooks, as one of the things that `gitcp install` knows."""
+"""Installs git's hooks for `gitcp install`."""
 
 from contextlib import suppress
 

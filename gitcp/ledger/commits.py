@@ -1,4 +1,4 @@
-"""Ledger commits (pages): their content, and those below a commit."""
+"""Encodes ledger commits (pages), and reads those below a commit."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 

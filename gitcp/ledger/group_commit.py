@@ -1,4 +1,4 @@
-"""Appends of several threads that meet become one write.
+"""Combines simultaneous appends of several threads into one write.
 
 While one batch is made durable the others queue up, and the next takes all of them.
 """

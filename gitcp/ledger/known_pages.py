@@ -1,4 +1,4 @@
-"""What a process knows of a ledger: all pages, or those that follow on one."""
+"""The pages of a ledger that a process has read: all of them, or those after one."""
 
 from collections.abc import Sequence
 

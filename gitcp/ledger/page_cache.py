@@ -1,4 +1,4 @@
-"""Pages of a ledger as they were read once, beside the store: derived (ADR 0120).
+"""Caches the pages of a ledger beside the store: derived (ADR 0120).
 
 They save reading a commit for each record. What reads them sees to it that the ledger, as
 it is now, goes on from the last of them.

@@ -1,4 +1,4 @@
-"""Seals of ledger records: which of them this repository wrote.
+"""Signs ledger records, and tells which of them this repository wrote.
 
 Records travel with a pull. Those of others are read as what they are, a report; a
 command or write that they ask for is not carried out without asking (docs/format.md, 12a).

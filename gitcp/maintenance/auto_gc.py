@@ -1,4 +1,4 @@
-"""`gitcp gc --auto`: merges packs and keeps to `gitcp.maxSize`, where that is due."""
+"""`gitcp gc --auto`: merges packs and keeps to `gitcp.maxSize`, if due."""
 
 import time
 from contextlib import suppress

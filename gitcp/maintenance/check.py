@@ -1,4 +1,4 @@
-"""Checks checkpoints one after the other; every object is checked once."""
+"""Checks checkpoints one after another; checks each object once."""
 
 from collections.abc import Container
 from contextlib import suppress

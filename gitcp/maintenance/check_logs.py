@@ -1,4 +1,4 @@
-"""Checks the logs of checkpoints: segments, digests, totals; every segment once."""
+"""Checks the logs of checkpoints: segments, digests, totals; each segment once."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Checks trees of checkpoints and the files in them; every object once."""
+"""Checks trees of checkpoints and the files in them; each object once."""
 
 from collections.abc import Callable, Container
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Checks of `gitcp doctor`: packs, what gitcp takes on disk, and what is left there."""
+"""Checks of `gitcp doctor`: packs, disk usage, and leftovers on disk."""
 
 import shutil
 

@@ -1,4 +1,4 @@
-"""Disk usage of gitcp."""
+"""Measures the disk usage of gitcp."""
 
 import os
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Takes everything that is gitcp's out of a repository: checkpoints, settings, state."""
+"""Removes everything of gitcp's from a repository: checkpoints, settings, state."""
 
 import os
 import shutil

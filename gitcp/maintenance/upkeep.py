@@ -1,4 +1,4 @@
-"""What is due to keep a repository small: packs to merge, or `gitcp.maxSize` to keep to.
+"""Decides which upkeep is due: packs to merge, or `gitcp.maxSize` to keep to.
 
 It is done in the background, by a process that `after_save` starts (`auto_gc`): an agent
 waits for its hooks, and merging may take a minute.

@@ -1,4 +1,4 @@
-"""What features add to operations of packages below them, by name and loaded on use.
+"""Lets features extend operations of packages below them: by name, loaded on use.
 
 The operation has a protocol; the module named here fulfils it. So the operation knows no
 feature, and a command that does without the operation does not load one.

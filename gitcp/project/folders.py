@@ -1,4 +1,4 @@
-"""Folders without git that have a private store: which there are, making and removing one."""
+"""Lists, creates and removes the private stores of folders without git."""
 
 import os
 from collections.abc import Iterator

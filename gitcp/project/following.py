@@ -1,4 +1,4 @@
-"""The settings of a repository that a program keeps open, as they change."""
+"""Follows changes of the settings while a program keeps a repository open."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Which pager the user wants, as git decides it."""
+"""Finds the pager that the user wants, as git does."""
 
 from collections.abc import Mapping
 

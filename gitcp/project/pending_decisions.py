@@ -1,4 +1,4 @@
-"""Decisions that wait for a checkpoint, each with the agent's session that it is of."""
+"""Decisions that wait for a checkpoint, each with the agent session that it came from."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Write-ahead logs of dead processes: drained, or put aside where they are damaged."""
+"""Drains the write-ahead logs of dead processes, and sets damaged ones aside."""
 
 import os
 from pathlib import Path

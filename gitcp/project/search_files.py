@@ -1,4 +1,4 @@
-"""Where the index of `gitcp search` lies, and how it is removed.
+"""The location of the index of `gitcp search`, and its removal.
 
 It is derived: losing it costs the time to build it. It has words of what is stored, so that
 whatever removes something from the store for good removes the index first.

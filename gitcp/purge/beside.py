@@ -1,4 +1,4 @@
-"""Files beside the store that may hold a purged value: cleared, or reported."""
+"""Clears or reports files beside the store that may hold a purged value."""
 
 import os
 from collections.abc import Iterator

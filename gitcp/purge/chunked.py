@@ -1,4 +1,4 @@
-"""Purges the chunked files of checkpoints: each is looked at whole, and cut again."""
+"""Purges chunked files: searches each as a whole, and cuts it into chunks again."""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A remote by its address: a git repository, many of them, or an object store."""
+"""Opens a remote by its address: a git repository, a pattern over many, or an object store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

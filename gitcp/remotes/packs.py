@@ -1,4 +1,4 @@
-"""Makes a pack for an object store, and has git check and index one that came."""
+"""Makes packs for an object store, and has git check and index received ones."""
 
 import hashlib
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A place that keeps objects by their paths, and replaces one only if it is as expected."""
+"""Storage for objects by path; replaces one only if it is as expected (compare-and-swap)."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a push and a pull ask of a remote, whatever it is."""
+"""The interface of a remote, as push and pull use it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

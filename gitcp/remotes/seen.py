@@ -1,4 +1,4 @@
-"""Documents of an object store as they were read last: one that did not change is not read again.
+"""Caches the documents of an object store: an unchanged one is not read again.
 
 A listing names the content of each object. What is lost here costs requests, nothing else.
 """

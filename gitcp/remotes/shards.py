@@ -1,4 +1,4 @@
-"""Many git repositories as one remote: each session is in the one that its name gives.
+"""Many git repositories as one remote: the name of a session selects its repository.
 
 A session's branches and ledger are in one repository. So whatever is above this sees one
 remote; it asks those repositories only that the sessions it is about can be in.

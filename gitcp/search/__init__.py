@@ -1,1 +1,1 @@
-"""Finding words in what was said, decided and written: `gitcp search`."""
+"""Finds words in conversations, decisions, notes and files: `gitcp search`."""

@@ -1,4 +1,4 @@
-"""What the index takes of a branch's first checkpoint: what differs from an earlier one.
+"""Selects what to index of a branch's first checkpoint: what differs from an earlier one.
 
 Each conversation has a branch of its own, and its first checkpoint has every file of the
 project. Most of them stand in the index already, as the checkpoint made before it in the same

@@ -1,4 +1,4 @@
-"""Brings the index up to the branches: what is new is added, what is gone is dropped."""
+"""Updates the index from the branches: adds what is new, drops what is gone."""
 
 import sqlite3
 import time

@@ -1,4 +1,4 @@
-"""What a search finds, and what it is narrowed by."""
+"""The hits of a search, and the filters that narrow it."""
 
 from typing import NamedTuple
 

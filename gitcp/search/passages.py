@@ -1,4 +1,4 @@
-"""Divides what is indexed into passages: what a hit is found as, and read back from git."""
+"""Divides indexed text into passages: the units that a search finds and reads back."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Reads what the index names back from git: a hit is only what is there now."""
+"""Reads hits back from git: a passage that git no longer holds is not a hit."""
 
 import functools
 import sqlite3

@@ -1,4 +1,4 @@
-"""What the sources of the index say: segments of logs, notes."""
+"""Reads the sources of the index: segments of logs, and notes."""
 
 import re
 from collections.abc import Iterable, Iterator

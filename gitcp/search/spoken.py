@@ -1,4 +1,4 @@
-"""What the record of a conversation says, by who says it: a person, an agent, a tool."""
+"""Reads the text of a conversation's record by speaker: a person, an agent, a tool."""
 
 import datetime
 from collections.abc import Iterator

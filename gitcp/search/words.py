@@ -1,4 +1,4 @@
-"""What is searched for: words and phrases, and where they stand in a text.
+"""Parses a query into words and phrases, and finds them in a text.
 
 A word is a run of letters and digits. Case and accents do not count, and each character of a
 script without spaces is a word of its own.

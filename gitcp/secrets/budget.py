@@ -1,4 +1,4 @@
-"""The limit on the work that one object may take, and what was found in it so far."""
+"""Limits the work spent on one object, and holds what was found in it so far."""
 
 import hashlib
 import sys

@@ -1,4 +1,4 @@
-"""The digests of nothing: what an empty password or an empty file is hashed to."""
+"""Digests of empty input, such as an empty password or file: not secrets."""
 
 import base64
 import hashlib

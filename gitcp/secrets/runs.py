@@ -1,4 +1,4 @@
-"""Finds what repeats a sort of letters, and words, faster than a pattern can.
+"""Finds runs of one class of characters, and words, faster than a pattern can.
 
 A pattern looks at every byte. `bytes.find` skips most of them, and `translate` makes one
 letter of a sort of them, so that a run of the sort is a word to find.

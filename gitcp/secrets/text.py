@@ -1,4 +1,4 @@
-"""A text that rules look through, and where their words stand in it.
+"""A text that rules search, and the positions of their keywords in it.
 
 There are a hundred words, and to look for one costs the same whether it is there or not. A
 pattern that begins with one letter skips to that letter as fast as a search for one word goes

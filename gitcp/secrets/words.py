@@ -1,4 +1,4 @@
-"""Whether a value is put together from words, as names in programs and files are.
+"""Tells whether a value is composed of words, as names in programs and files are.
 
 Names in programs have digits and capitals, too, and stand where a secret would. But their
 parts are words: longer than chance makes runs of one case, and they can be spoken.

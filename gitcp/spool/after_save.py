@@ -1,4 +1,4 @@
-"""Notes after a save that the sessions of a clone are to be sent: `gitcp.autoPush save`."""
+"""Notes after a save that a clone has sessions to send: `gitcp.autoPush save`."""
 
 from gitcp.errors import GitcpError
 from gitcp.project.settings import AFTER_SAVE

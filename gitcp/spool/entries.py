@@ -1,4 +1,4 @@
-"""What waits in a spool: refs to send, clones to ask, and the remote they are for.
+"""The entries of a spool: refs to send, clones to ask, and the remote they are for.
 
 A spool is a directory of the user's state directory, for one address of a remote. Every
 file in it is replaced in one step, so that a kill leaves the old or the new one.

@@ -1,4 +1,4 @@
-"""Gathers what clones have noted, and tells them what has arrived."""
+"""Collects what clones have noted, and tells them what the remote has accepted."""
 
 from collections.abc import Mapping
 

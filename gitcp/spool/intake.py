@@ -1,4 +1,4 @@
-"""Takes what a clone has for a remote into the spool: decided, scanned, encrypted, copied.
+"""Moves a clone's sessions into the spool: decides, scans, encrypts, copies.
 
 All of that happens in the clone, with its settings, as in any push; the spool stands in for
 the remote. It knows what the remote had when it was asked last, and what waits for it.

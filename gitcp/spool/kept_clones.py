@@ -1,4 +1,4 @@
-"""The clones that a pusher asks again and again, kept open: to open one starts git twice."""
+"""Keeps the clones that a pusher asks open: opening one starts git twice."""
 
 import os
 from pathlib import Path

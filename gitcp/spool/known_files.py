@@ -1,4 +1,4 @@
-"""Small files of a directory, read again only where they have changed."""
+"""Caches small files of a directory: reads a file again only if it has changed."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The process that sends what waits in a spool: one for each remote on a machine."""
+"""The pusher: the process that sends what waits in a spool, one per remote on a machine."""
 
 import shutil
 import time

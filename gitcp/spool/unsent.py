@@ -1,4 +1,4 @@
-"""Tells what of a clone has not left yet, and why."""
+"""Reports which sessions of a clone have not been sent yet, and why."""
 
 from typing import NamedTuple
 

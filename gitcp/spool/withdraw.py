@@ -1,4 +1,4 @@
-"""Takes back what a clone handed over and what has not left, before a purge rewrites it."""
+"""Withdraws a clone's unsent sessions from the spool, before a purge rewrites them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

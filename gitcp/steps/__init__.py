@@ -1,1 +1,1 @@
-"""Durable steps: run once, remembered, taken back where that can be done."""
+"""Durable steps: run once, remembered, undone if possible."""

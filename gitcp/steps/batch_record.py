@@ -1,4 +1,4 @@
-"""The record of a batch whose function is being called: what its steps are known by."""
+"""The record of a batch that is being worked on, and the next step in it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Hands chunks of a batch to an executor, and takes back what became of them."""
+"""Hands chunks of a batch to an executor, and collects their outcomes."""
 
 import os
 import pickle

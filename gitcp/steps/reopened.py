@@ -1,4 +1,4 @@
-"""A session that was sent to another process: opened there, if that is the same store."""
+"""Reopens a session that was sent to another process, if that one has the same store."""
 
 import os
 import platform

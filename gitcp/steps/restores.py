@@ -1,4 +1,4 @@
-"""What the ledger has to do with a restore; see `checkpoints.restore_observer`."""
+"""The ledger's part in a restore; see `checkpoints.restore_observer`."""
 
 from types import ModuleType
 

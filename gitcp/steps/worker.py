@@ -1,4 +1,4 @@
-"""What a worker of a batch does: calls the function with one record after the other."""
+"""A worker of a batch: calls the function with one record after another."""
 
 import multiprocessing
 import os

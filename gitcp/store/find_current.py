@@ -1,4 +1,4 @@
-"""Finds a checkpoint again: pruning gives it another commit, but not another id."""
+"""Finds a checkpoint by its id, after pruning has given it another commit."""
 
 from collections.abc import Iterable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Takes over the numbers of a private store whose checkpoints are moved here."""
+"""Imports the numbers of a private store whose checkpoints are moved here."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Numbers of checkpoints: one each in a repository, for ever (docs/format.md, 22).
+"""Numbers of checkpoints: each is permanent in its repository (docs/format.md, 22).
 
 They stand in a file beside git's own: it outlives `rm -rf .git/gitcp`, and nothing that
 copies refs takes it along. It only grows; a number is never given again.

@@ -1,4 +1,4 @@
-"""What this repository knows of a checkpoint: its number, its label, the state before it."""
+"""Looks up what this repository knows of a checkpoint: number, label, previous state."""
 
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Collects what no session needs any more at a remote that is an object store."""
+"""Removes from a remote object store what no session needs any more."""
 
 from gitcp.errors import UsageError
 from gitcp.git import remote as remotes

@@ -1,4 +1,4 @@
-"""Encrypts what a push sends: for which recipients, and what has to be encrypted.
+"""Encrypts what a push sends: decides what, and for which recipients.
 
 Here checkpoints and ledgers stay as they are. A remote has their encrypted forms.
 """

@@ -1,4 +1,4 @@
-"""Ledgers in a push or pull: what is new in one, adopting it, what is missing."""
+"""Ledgers in a push or pull: finds what is new or missing, and adopts it."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What a remote offers: the branches and ledgers that it says it has."""
+"""Lists what a remote offers: its branches and ledgers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What became of one branch or ledger in a push, a pull or an import."""
+"""The outcome of a push, a pull or an import, for one branch or ledger."""
 
 from typing import NamedTuple
 

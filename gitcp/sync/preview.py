@@ -1,4 +1,4 @@
-"""What a restore of a pulled checkpoint would leave out, reported by the pull."""
+"""Reports at a pull what a restore of the pulled checkpoints would withhold."""
 
 from itertools import islice
 from typing import NamedTuple

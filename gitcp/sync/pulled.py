@@ -1,4 +1,4 @@
-"""What a pull took, what it left alone, and the errors for that."""
+"""The result of a pull: what it adopted, what it left alone, and the errors."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

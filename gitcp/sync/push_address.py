@@ -1,4 +1,4 @@
-"""Pushes to one address of a remote: tries again where another push was faster."""
+"""Pushes to one address of a remote; retries if another push was faster."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Forks what a remote refused as diverged, so that a push shares it under a name of its own."""
+"""Forks branches that a remote refused as diverged, so that a push can share the forks."""
 
 from collections.abc import Collection, Mapping, Sequence
 

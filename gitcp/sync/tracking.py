@@ -1,4 +1,4 @@
-"""What is kept of each remote: its tips when it was last seen, its encrypted commits."""
+"""What gitcp keeps of each remote: its tips when last seen, its encrypted commits."""
 
 from gitcp.format.layout import (
     ENCRYPTED,

@@ -1,1 +1,1 @@
-"""The page of a session, to look at in a browser: built, looked through, written, served."""
+"""A session as a page for the browser: built, scanned for secrets, written, served."""

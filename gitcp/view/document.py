@@ -1,4 +1,4 @@
-"""What the page shows, as the JSON document that is in it. Names are short: it has many."""
+"""The JSON document inside the page. Its field names are short, as they repeat often."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""Adds to each row which files it changed, and how: line by line where that is text."""
+"""Adds the changed files to each row; text files line by line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

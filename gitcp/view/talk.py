@@ -1,4 +1,4 @@
-"""Reads the talk of each row: prompts, texts, tools with what came of them, in their order.
+"""Reads the conversation of each row: prompts, texts, tool calls with results, in order.
 
 Each record is read once, whichever rows of a session have it: a row brings the segments
 that the checkpoint before it did not have.

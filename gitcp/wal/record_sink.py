@@ -1,4 +1,4 @@
-"""The objects of one record of a write-ahead log, while it is made."""
+"""Collects the objects of one record of a write-ahead log while it is built."""
 
 from gitcp.format import tree as trees
 from gitcp.format.oid import ObjectFormat

@@ -1,4 +1,4 @@
-"""Git's comparison of the files with the private index; it may start before all else.
+"""Git's comparison of the files with the private index; may start before the rest is loaded.
 
 It takes longer than all else that a small save does. So a command that is going to save
 starts it before it loads the rest of gitcp, and another core does it meanwhile.

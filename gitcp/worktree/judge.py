@@ -1,4 +1,4 @@
-"""Checks a watcher: which of the changes that a capture found it has failed to name."""
+"""Checks a watcher: finds changes that a capture saw and the watcher did not name."""
 
 from gitcp.format.tree import Entry
 from gitcp.worktree.files import Root

@@ -1,4 +1,4 @@
-"""The directories that a plan makes with all that is below them.
+"""Finds the missing directories that a plan creates with everything below them.
 
 Nothing is there that could be in the way, so git can write them under a temporary name.
 """

@@ -1,4 +1,4 @@
-"""Nested repositories, submodules and omitted files in the tree of a capture."""
+"""Adds nested repositories, submodules and omitted files to the tree of a capture."""
 
 import os
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Reads small ordinary files by the shortest way, where very many have to be read.
+"""Reads small ordinary files with as few system calls as possible, for very many files.
 
 Most files of a work tree are such. Whatever is out of the ordinary, or might be, is left to
 `read`: nothing here waits, reads twice, or reports. Loaded by processes that do nothing else

@@ -1,4 +1,4 @@
-"""Reads what git has written, and compares it with what was asked for."""
+"""Verifies the files that git wrote, by reading them back."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What a capture of the work tree gives."""
+"""The result of a capture of the work tree."""
 
 from typing import NamedTuple
 

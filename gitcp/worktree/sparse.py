@@ -1,4 +1,4 @@
-"""What a sparse checkout leaves out: it counts as being as the user's index has it.
+"""Paths that a sparse checkout leaves out: they count as unchanged from the user's index.
 
 That ends where something is in the place of such a file, or of a directory above it.
 """

@@ -1,4 +1,4 @@
-"""Tracked files that the user's index names and no listing finds.
+"""Finds tracked files that the user's index names and no listing finds.
 
 Git tracks files and submodules though they are ignored, or lie in a directory that has
 become a repository of its own, or are left out by a sparse checkout.

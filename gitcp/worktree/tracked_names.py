@@ -1,4 +1,4 @@
-"""Which paths git tracks though its rules ignore them, as the user's index changes.
+"""Finds the paths that git tracks although its rules ignore them, as the user's index changes.
 
 Of a large index git takes long to answer that, and little to list its names. The names of the
 last time are kept (derived, docs/format.md, I7); git is asked about those that came.

@@ -1,4 +1,4 @@
-"""Transcript records as lines; finds those that a source holds already."""
+"""Encodes transcript records as lines; finds those that a source already holds."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""The commit of one event: its entries in `.gitcp`, made a checkpoint by the store."""
+"""Builds the commit of one event: its entries in `.gitcp`, as a checkpoint of the store."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which classes a graph's state may be rebuilt with.
+"""Decides which classes gitcp may load when it rebuilds a graph's state.
 
 LangGraph stores an object as its class's module and name, and its fields. Its own
 serializer either imports what a checkpoint names, even one made elsewhere, or returns the

@@ -1,4 +1,4 @@
-"""Keeps the index of a thread as the refs and the write-ahead log have it."""
+"""Keeps the index of a thread up to date with its refs and its write-ahead log."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Removes checkpoints from threads, but none that another is rebuilt from."""
+"""Removes checkpoints from threads, except those that others are rebuilt from."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""Reads checkpoints of threads as the tuples that LangGraph asks for."""
+"""Reads checkpoints of threads as the tuples that LangGraph expects."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast

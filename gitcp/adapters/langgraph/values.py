@@ -1,4 +1,4 @@
-"""One channel's value as a log: only what was added is written (docs/format.md, 15)."""
+"""Stores one channel's value as a log: an update writes what it adds (docs/format.md, 15)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

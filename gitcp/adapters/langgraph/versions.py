@@ -1,4 +1,4 @@
-"""Versions of channels: one after another, as LangGraph compares them."""
+"""Generates versions of channels, in the order in which LangGraph compares them."""
 
 import random
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The tools as clients list them; each word of it is in every request of a model."""
+"""Describes the tools to clients, briefly: every request of a model holds each word of it."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What each tool does; knows nothing of the protocol."""
+"""Implements each tool; does not know the protocol."""
 
 import os
 import secrets

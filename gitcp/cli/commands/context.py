@@ -1,4 +1,4 @@
-"""`gitcp context`: prints what a new conversation has to know."""
+"""`gitcp context`: prints what a new conversation needs to know."""
 
 import click
 

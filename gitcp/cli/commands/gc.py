@@ -1,4 +1,4 @@
-"""`gitcp gc`: gives back the disk space of pruned checkpoints."""
+"""`gitcp gc`: frees the disk space of pruned checkpoints."""
 
 from collections.abc import Sequence
 from typing import Any

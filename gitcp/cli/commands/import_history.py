@@ -1,4 +1,4 @@
-"""`gitcp import-history`: takes in the conversations that clients have on disk."""
+"""`gitcp import-history`: imports the conversations that clients have on disk."""
 
 import datetime
 from collections import Counter

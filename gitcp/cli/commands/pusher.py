@@ -1,4 +1,4 @@
-"""`gitcp pusher`: the process that sends what waits for a remote."""
+"""`gitcp pusher`: the process that sends queued sessions to a remote."""
 
 import click
 

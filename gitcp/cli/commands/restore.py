@@ -1,4 +1,4 @@
-"""`gitcp restore`: brings back the files and the conversation of a checkpoint."""
+"""`gitcp restore`: restores the files and the conversation of a checkpoint."""
 
 import click
 

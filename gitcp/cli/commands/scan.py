@@ -1,4 +1,4 @@
-"""`gitcp scan`: looks for secrets in what a push would send."""
+"""`gitcp scan`: scans what a push would send for secrets."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`gitcp search`: finds words in what was said, decided and written."""
+"""`gitcp search`: finds words in conversations, decisions and files."""
 
 import datetime
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""`gitcp push`, `pull` and `remote-sessions`: shares sessions by a remote."""
+"""`gitcp push`, `pull` and `remote-sessions`: shares sessions through a remote."""
 
 import shlex
 from collections.abc import Callable

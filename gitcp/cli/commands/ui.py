@@ -1,4 +1,4 @@
-"""`gitcp ui`: a picker with a preview; it loads Textual, which nothing else does."""
+"""`gitcp ui`: a picker with a preview; the only command that loads Textual."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""`gitcp rollback` and `undo`: restore the last checkpoint; take back a restore."""
+"""`gitcp rollback` and `undo`: restores the last checkpoint; undoes a restore."""
 
 import click
 

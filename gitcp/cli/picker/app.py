@@ -1,4 +1,4 @@
-"""The picker itself: its parts on the screen, and where each key goes."""
+"""The application of the picker: its widgets, and the handler of each key."""
 
 import asyncio
 import signal

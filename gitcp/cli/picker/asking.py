@@ -1,4 +1,4 @@
-"""A line that is typed at the bottom of the picker."""
+"""An input line at the bottom of the picker."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Looking around in the picker: rows, marks, tabs, the page of what is selected."""
+"""Moves around in the picker: rows, marks, tabs, the page of the selected row."""
 
 import itertools
 from collections.abc import Iterator

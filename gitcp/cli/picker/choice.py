@@ -1,4 +1,4 @@
-"""What the picker leaves with: what was chosen, and how it looked."""
+"""The result of the picker: the chosen action, and the view at that moment."""
 
 from typing import TYPE_CHECKING, NamedTuple
 

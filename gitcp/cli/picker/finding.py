@@ -1,4 +1,4 @@
-"""Finds rows by words: in prompts first, then in paths, reasons and talk."""
+"""Finds rows by words: in prompts first, then in paths, reasons and conversations."""
 
 import time
 from collections.abc import Iterator, Sequence

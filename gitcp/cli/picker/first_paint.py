@@ -1,4 +1,4 @@
-"""Paints the rows before Textual is loaded, which takes longer than reading them.
+"""Paints the rows before Textual is loaded: loading it takes longer than reading them.
 
 What is typed meanwhile is not echoed, and reaches the picker once it runs.
 """

@@ -1,4 +1,4 @@
-"""Reads the repository in a thread, step by step; what the user looks at comes first."""
+"""Reads the repository in a thread, in small steps; what is on the screen comes first."""
 
 import threading
 from collections.abc import Callable, Iterator

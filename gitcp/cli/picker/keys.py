@@ -1,4 +1,4 @@
-"""The keys of the picker, and what `?` says of them."""
+"""The keys of the picker, and their help (`?`)."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What the right pane shows of a state: changes, talk, reasons, what was not captured."""
+"""The pages of the right pane: changes, conversation, reasons, paths not captured."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Takes a patch apart: which file and which hunk each line of it belongs to."""
+"""Parses a patch: maps each of its lines to a file and a hunk."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Carries out the action chosen in the picker, in the terminal, with the commands' functions."""
+"""Carries out the action chosen in the picker, through the functions of the commands."""
 
 from gitcp.checkpoints import fork
 from gitcp.checkpoints.selectors import select

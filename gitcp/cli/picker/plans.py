@@ -1,4 +1,4 @@
-"""Makes the plans that the picker shows before anything is done, as the commands do."""
+"""Computes the plans that the picker shows before an action, as the commands do."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

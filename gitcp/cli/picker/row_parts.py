@@ -1,4 +1,4 @@
-"""Lays out a row of the timeline: its columns as wide as there is room for."""
+"""Formats a row of the timeline to the width of the terminal."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Runs the picker, and what was chosen in it; then offers to go on."""
+"""Runs the picker and the chosen action, then offers to continue."""
 
 import shutil
 from contextlib import ExitStack

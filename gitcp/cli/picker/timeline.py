@@ -1,4 +1,4 @@
-"""The rows of the picker: what is now, conversations and their forks, a row for each turn."""
+"""Builds the rows of the picker: the present state, conversations, their forks, and turns."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""What the picker asks for: a page of the right side, or a plan; and what it finds."""
+"""Requests of the picker to its reader thread (a page, a plan), and the answers."""
 
 from typing import Literal, NamedTuple
 

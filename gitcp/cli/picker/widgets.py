@@ -1,4 +1,4 @@
-"""Widgets that draw only the lines that are seen: a list, a page, one line of text."""
+"""Widgets that draw only the visible lines: a list, a page, a single line of text."""
 
 import functools
 from collections.abc import Callable, Sequence

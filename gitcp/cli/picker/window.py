@@ -1,4 +1,4 @@
-"""The picker's window as its parts see it: the screen, the reader thread, messages."""
+"""The interface of the picker's window for its parts: screen, reader thread, messages."""
 
 from abc import abstractmethod
 
