@@ -19,6 +19,8 @@ _CHUNK = 65536
 # Not `-m`: that would look for gitcp in the folder that the editor has opened.
 _WORKER = (sys.executable, "-P", "-c", "from gitcp.cli.acp_worker import main; main()")
 NO_REPOSITORY = "no-repository"
+# The request to remove old conversations that checkpoints hold.
+REMOVE_OLD = "remove-old"
 
 
 class Outcome(NamedTuple):

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp.acp import observed
-from gitcp.acp.checkpointer import Checkpointer
+from gitcp.acp.checkpointer import REMOVE_OLD, Checkpointer
 from gitcp.acp.framing import Framing
 from gitcp.acp.turns import Turns
 from gitcp.git import duplex
@@ -71,6 +71,7 @@ class Proxy:
         # The editor knows at once that the agent is gone; what it said is saved now.
         self._drop_target()
         self._turns.finish()
+        self._checkpointer.ask({"event": REMOVE_OLD}, lambda _: None)
         self._checkpointer.finish()
         return duplex.status(program)
 

@@ -13,9 +13,13 @@ import traceback
 from typing import Any
 
 from gitcp import notices
+from gitcp.acp import stored_talks
+from gitcp.acp.checkpointer import REMOVE_OLD
 from gitcp.cli import agent_hook
 from gitcp.cli.guard import is_disabled
+from gitcp.clients import acp_folder
 from gitcp.clients.acp import NAME
+from gitcp.clients.acp_folder import SessionFolder
 from gitcp.errors import GitcpError
 from gitcp.project import hook_log
 
@@ -47,6 +51,11 @@ def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     sound = True
     try:
         with notices.listening(told.append):
+            root = acp_folder.root(os.environ)
+            if event == REMOVE_OLD:
+                stored_talks.remove_old(root, time.time())
+                return {}, True
+            stored_talks.write_again(SessionFolder(root / request["session"]))
             said = agent_hook.answer(
                 NAME, event, lambda: json.dumps(request).encode(), started
             )

@@ -18,6 +18,8 @@ from gitcp.clients import acp_talk
 
 _TALK = "talk.jsonl"
 _ABOUT = "session.json"
+# How many lines a talk had that was removed, as a checkpoint holds it.
+_STORED = "stored"
 _LOCK = "proxy.lock"
 _FOLDS = "fold.lock"
 _TURN = re.compile(r"(?a)(\d{1,20})\.turn")
@@ -150,6 +152,39 @@ class SessionFolder:
                 yield all(size is None for _, _, size in self._waiting())
         finally:
             durable.close(held)
+
+    def put_away(self, count: int) -> None:
+        """Removes the talk, of which a checkpoint holds all lines; see `at_rest`.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        with durable.storage("removing a talk that is stored"):
+            # First: without it the talk would begin again with its next turn.
+            durable.replace(self.path / _STORED, f"{count}\n".encode())
+            durable.remove(self.talk)
+
+    def stored(self) -> int | None:
+        """Returns how many lines of the talk were removed; None if it is there."""
+        with suppress(OSError, ValueError):
+            return int((self.path / _STORED).read_bytes())
+        return None
+
+    def write_again(self, talk: bytes) -> None:
+        """Writes a talk that was removed; one that is there stays.
+
+        Raises:
+            BusyError: another process adds a turn for ten seconds.
+            StorageError: it cannot be written.
+        """
+        lock = self.path / _FOLDS
+        with (
+            durable.locked(lock, what="the talk of a session", timeout=_PATIENCE),
+            durable.storage("writing a talk that was stored"),
+        ):
+            if not self.talk.exists():
+                durable.replace(self.talk, talk, mode=0o600)
+            durable.remove(self.path / _STORED)
 
     def said(self) -> list[Path]:
         """Returns the files that hold what was said."""
