@@ -16,11 +16,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.secrets import decoding, library
+from gitcp.secrets import library
 from gitcp.secrets.scanner import Fingerprints, Scanner
 
 _MEGABYTE = 1_000_000
 _SHOWN = 90
+# git calls a file binary that has a null byte in so many bytes at its beginning.
+_NUL_PROBE = 8_000
 # What git keeps, and lists of names that belong to the machine and to no package.
 _SKIPPED = frozenset({".git", "package-lists"})
 
@@ -57,7 +59,7 @@ def chosen(
         digest = hashlib.blake2b(data, digest_size=16).digest()
         if left <= 0:
             return
-        if data and digest not in seen and decoding.is_binary(data) == binary:
+        if data and digest not in seen and (b"\0" in data[:_NUL_PROBE]) == binary:
             seen.add(digest)
             left -= len(data)
             yield path, len(data)

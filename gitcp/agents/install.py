@@ -33,13 +33,18 @@ from gitcp.project.installers import Done
 _SKILLED = ("claude-code", "codex", "cursor", "gemini", "opencode")
 
 
-class _InstallRecord(msgspec.Struct, frozen=True):
-    """A settings file before the installation; `after` is the digest of what was written."""
+class _InstallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A settings file before the installation; `after` is the digest of what was written.
+
+    `directories` are those that gitcp made for the settings, `above` those that it made for
+    the records, the lowest first. Every record has them: the last one to go removes them.
+    """
 
     path: str
     before: str | None
     after: str
     directories: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
 
 
 def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
@@ -254,7 +259,12 @@ def _forget(
             # The user may have put more into it.
             with suppress(OSError):
                 Path(directory).rmdir()
-        durable.remove(_record_path(places, path))
+        noted = _record_path(places, path)
+        durable.remove(noted)
+        for directory in (str(noted.parent), str(noted.parent.parent), *record.above):
+            # Other records may be there, or other files.
+            with suppress(OSError):
+                Path(directory).rmdir()
 
 
 def _understood(
@@ -356,12 +366,22 @@ def _record(places: ClientPlaces, path: Path) -> _InstallRecord | None:
     return None
 
 
+def _made_above(records: Path) -> tuple[str, ...]:
+    """Returns the directories that gitcp made when it wrote the first record."""
+    for path in records.glob("*.json"):
+        with suppress(OSError, msgspec.MsgspecError):
+            return msgspec.json.decode(path.read_bytes(), type=_InstallRecord).above
+    return ()
+
+
 def _before(record: _InstallRecord) -> bytes | None:
     return None if record.before is None else base64.b64decode(record.before)
 
 
 def _keep(places: ClientPlaces, record: _InstallRecord) -> None:
     path = _record_path(places, Path(record.path))
+    above = _missing(path.parent) or _made_above(path.parent)
+    record = msgspec.structs.replace(record, above=above)
     durable.make_directories(path.parent, private=True)
     durable.replace(path, msgspec.json.encode(record), mode=0o600)
 

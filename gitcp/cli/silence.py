@@ -11,8 +11,6 @@ CHANGING = frozenset(
         *("export", "install", "uninstall", "adopt", "import-history"),
     }
 )
-# They list, or change something, depending on their arguments.
-MIXED = frozenset({"trust", "config", "steps", "folders"})
 _STEPS = frozenset({"answer", "repair"})
 
 
@@ -21,6 +19,7 @@ def changes_something(name: str, given: Mapping[str, Any]) -> bool:
     if given.get("dry_run"):
         return False
     match name:
+        # These list, or change something, depending on their arguments.
         case "trust":
             return given["remote"] is not None
         case "config":

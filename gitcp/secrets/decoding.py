@@ -43,7 +43,6 @@ _STEERS = re.compile(
     rb"|[^\r\n\x08]\x08|[\x0e\x0f\x07\x7f]"
 )
 _STEERING = b"\x1b\x9b\x08\x0e\x0f\x07\x7f"
-_NUL_PROBE = 8_000
 _PROBE_WIDE = 512
 _FEW = 8
 _WIDE = 0.9
@@ -102,11 +101,6 @@ _AROUND = 200
 _WIDEST = 2_000
 # What judging the end of a line costs, in bytes looked at.
 _HALVED = 100
-
-
-def is_binary(data: bytes) -> bool:
-    """Whether git would call this binary."""
-    return b"\0" in data[:_NUL_PROBE]
 
 
 def is_marked(data: bytes) -> bool:

@@ -78,14 +78,11 @@ def test_each_scope_has_its_file_and_leaves_no_trace(repo, tmp_path, scope, wher
     changed = [one for one in uninstall(repo) if one["changed"]]
     assert [one["scope"] for one in changed] == [scope]
     after = tree_bytes(tmp_path)
-    # But for what `status` learnt, and the empty directory of what is remembered.
-    apart = (b"repo/.git/gitcp", b"state")
+    # But for what `status` learnt.
+    learnt = b"repo/.git/gitcp"
     assert {
-        name: node for name, node in after.items() if not name.startswith(apart)
+        name: node for name, node in after.items() if not name.startswith(learnt)
     } == before
-    assert not any(
-        node[0] == "file" for name, node in after.items() if name[:5] == b"state"
-    )
     assert ok(repo, "status")["installed"] == []
 
 
@@ -329,10 +326,6 @@ def test_a_killed_removal_is_finished_by_the_next_one(repo, tmp_path, monkeypatc
         uninstall(repo)
     assert tree_bytes(tmp_path) != before
     assert not uninstall(repo)[0]["changed"]
-    # The directory of all such records stays.
-    (tmp_path / "state" / "gitcp" / "installed").rmdir()
-    (tmp_path / "state" / "gitcp").rmdir()
-    (tmp_path / "state").rmdir()
     assert tree_bytes(tmp_path) == before
 
 
@@ -346,7 +339,7 @@ def test_a_killed_installation_leaves_nothing(repo, tmp_path, monkeypatch, again
         install(repo)
     uninstall(repo)
     assert not (tmp_path / "claude").exists()
-    assert os.listdir(tmp_path / "state" / "gitcp" / "installed") == []
+    assert not (tmp_path / "state").exists()
 
 
 def test_the_first_installation_says_how_to_go_on(repo, config):
@@ -372,3 +365,32 @@ def test_status_says_of_each_client_whether_its_hooks_run(repo, config):
     assert b"claude-code: hooks run (user); no event here yet" in told
     git(repo, "config", "gitcp.autoCheckpoint", "false")
     assert ok(repo, "status")["hooks_off"] == "gitcp.autoCheckpoint is false"
+
+
+def test_the_last_removal_takes_the_directories_that_gitcp_made(
+    repo, tmp_path, monkeypatch
+):
+    # `.local` is the user's; what gitcp made below it goes, once nothing is in it.
+    (tmp_path / "home/.local").mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home/.local/state/deep"))
+    ok(repo, "install", "claude-code")
+    ok(repo, "install", "claude-code", "--scope", "project")
+    uninstall(repo, "--scope", "user")
+    assert (tmp_path / "home/.local/state/deep/gitcp/installed").is_dir()
+    uninstall(repo)
+    assert list(tmp_path.glob("home/**/*")) == [tmp_path / "home/.local"]
+
+
+def test_a_removal_leaves_directories_that_it_did_not_make_or_that_hold_files(
+    repo, tmp_path
+):
+    (tmp_path / "state").mkdir()
+    ok(repo, "install", "claude-code")
+    other = tmp_path / "state/gitcp/other"
+    other.write_text("kept")
+    uninstall(repo)
+    assert set(tmp_path.glob("state/**/*")) == {other.parent, other}
+    other.unlink()
+    ok(repo, "install", "claude-code")
+    uninstall(repo)
+    assert os.listdir(tmp_path / "state") == []

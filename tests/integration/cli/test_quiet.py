@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gitcp.cli.app import COMMANDS
-from gitcp.cli.silence import CHANGING, MIXED, changes_something
+from gitcp.cli.silence import CHANGING, changes_something
 from tests.support.clones import clone, make_hub, save
 from tests.support.gitrepo import git, run_gitcp, write_files
 from tests.support.inprocess import invoke, ok
@@ -20,6 +20,8 @@ SHOWING = frozenset(
         *("hook", "git-hook", "pusher", "acp", "mcp"),
     }
 )
+# They list, or change something, depending on their arguments.
+MIXED = frozenset({"trust", "config", "steps", "folders"})
 # In an order in which each of them has something to do.
 CALLS = (
     ("save", "-m", "note", "--label", "own", "--decision", "why not"),
