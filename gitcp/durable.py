@@ -97,7 +97,7 @@ def make_directories(directory: Path, *, private: bool = False) -> None:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Opens a file of gitcp's own, makes it where it is missing; returns the descriptor.
+    """Opens a file of gitcp's own, makes it if it is missing; returns the descriptor.
 
     It is for its owner, and for whom its directory is open to: in a repository that a
     group shares that is the group, whatever the umask. A symbolic link is not followed.

@@ -49,7 +49,7 @@ def encode(name: str) -> str:
 
 
 def decode(component: str) -> str | None:
-    """Returns the name behind a ref component, or None where it was cut.
+    """Returns the name behind a ref component, or None if it was cut.
 
     A cut name is in the checkpoint itself. A component that `encode` cannot have
     made is None as well.
@@ -79,7 +79,7 @@ def check_text(text: str, what: str) -> str:
     """Returns a text if it can be stored.
 
     Raises:
-        UsageError: it is not valid Unicode, as an argument in another encoding.
+        UsageError: the text is not valid Unicode, such as an argument in another encoding.
     """
     try:
         text.encode()

@@ -84,7 +84,7 @@ _INITIALIZED = msgspec.json.Decoder(_Initialized)
 
 
 def message(line: bytes) -> Message | None:
-    """Returns a line as a message; None where it is something else."""
+    """Returns a line as a message; None if it is something else."""
     try:
         found = records.decode(_MESSAGE, line)
     except records.UNREADABLE:

@@ -57,7 +57,7 @@ class Proxy:
         """Runs the agent, and returns its exit status.
 
         Raises:
-            NotFoundError: it cannot be started.
+            NotFoundError: the agent cannot be started.
         """
         program = duplex.start(self._words, env={**self._environment, BEHIND: "1"})
         self._program = program

@@ -55,7 +55,7 @@ class LiveSession:
         """Writes down the prompt of a new turn, and returns the turn's number.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the line cannot be written.
         """
         self._close()
         turn = max(time.time_ns(), (self._turn or 0) + 1)
@@ -70,7 +70,7 @@ class LiveSession:
         """Writes down a line of the open turn.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the line cannot be written.
         """
         assert self._file is not None
         view = memoryview(line)
@@ -86,7 +86,7 @@ class LiveSession:
         """Notes that the agent was given the talk.
 
         Raises:
-            StorageError: it cannot be noted.
+            StorageError: the note cannot be written.
         """
         self.replays = False
         self.folder.note(About(self.cwd, self.ident, self.agent))

@@ -49,7 +49,7 @@ def write_again(folder: SessionFolder) -> None:
     If no branch holds it any more, it begins again without its earlier turns.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the disk refused.
     """
     count = folder.stored()
     if count is not None:

@@ -91,7 +91,7 @@ class Turns:
     # --- what the editor says -------------------------------------------------------
 
     def from_client(self, found: Message, line: bytes) -> bytes | None:
-        """Returns what the agent gets of a line now; None where it waits."""
+        """Returns what the agent gets of a line now; None if it waits."""
         if found.method is None:
             return self._answered(found, line)
         params = observed.params(found)

@@ -82,7 +82,7 @@ class GitcpSession(SessionABC):
             )
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Takes the newest item away and returns it; None where there is none."""
+        """Takes the newest item away and returns it; None if there is none."""
         return await _finished(self._pop)
 
     async def clear_session(self) -> None:

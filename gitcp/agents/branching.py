@@ -27,7 +27,7 @@ def settle(
 ) -> Binding:
     """Returns where a session grows from now on; makes the branch where it is a fork.
 
-    The session of the result is None where the client forked, and has written nothing
+    The session of the result is None if the client forked, and has written nothing
     yet that would tell from what.
     """
     if binding is not None and binding.is_settled:

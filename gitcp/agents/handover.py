@@ -62,7 +62,7 @@ def hand_over(
         NothingToDoError: nothing was said in it yet.
         StorageError: a file could not be written.
         CorruptError: the conversation is damaged.
-        AgentRecordError: it was made elsewhere, and is too large.
+        AgentRecordError: the conversation was made elsewhere, and is too large.
     """
     kept = resume.kept(workspace, checkpoint)
     spoken = _read(checkpoint, kept)

@@ -26,7 +26,7 @@ class AgentHealth(NamedTuple):
     """The state of one client's hooks.
 
     `runs` says that the program of the hooks is there, `trusted` that the client lets them
-    run; both are None where nothing is installed, `trusted` also where the client does
+    run; both are None if nothing is installed, `trusted` also where the client does
     not ask, or gitcp cannot know. `last_event` is when a hook of this client last called
     gitcp here, as far as that is recorded: RFC 3339, UTC. `problems` are sentences, each
     with what to do.

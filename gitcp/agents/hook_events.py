@@ -39,7 +39,7 @@ INTERVAL = "interval"
 # after the other they leave time to say in the log which one it was.
 _LOCK = 4.0
 _REF_LOCK = 2.0
-# Where only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
+# If only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
 _QUIET = frozenset(
     {triggers.TURN_START, triggers.COMPACT, triggers.SESSION_END, INTERVAL}
 )
@@ -54,7 +54,7 @@ _THOROUGH = frozenset({triggers.COMPACT, triggers.SESSION_END})
 def read_event(
     client: Client, hook: str, raw: bytes, environment: Mapping[str, str]
 ) -> Event | None:
-    """Returns what a client told its hook; None where that means nothing to gitcp.
+    """Returns what a client told its hook; None if that means nothing to gitcp.
 
     Raises:
         AgentRecordError: the client does not send such a payload.

@@ -30,7 +30,7 @@ _FIRST_LINE = 300
 class HookTrial(NamedTuple):
     """What became of a hook that was fired: which one, of which settings.
 
-    `problem` says why there is no checkpoint, with what to do; None where there is one.
+    `problem` says why there is no checkpoint, with what to do; None if there is one.
     """
 
     agent: str
@@ -117,7 +117,7 @@ def _fired(agent: str, scope: str, hook: str, command: str) -> HookTrial:
 
 
 def _missing(top: Path) -> str | None:
-    """Returns why a hook has made no checkpoint; None where it has made one."""
+    """Returns why a hook has made no checkpoint; None if it has made one."""
     workspace = open_workspace(str(top))
     if next(workspace.store.numbers.newest_first(), None) is not None:
         return None

@@ -209,7 +209,7 @@ class _Import:
         return name
 
     def _records(self, client: Client, kept: Kept) -> tuple[NewRecords, ...] | None:
-        """Returns what is stored of a conversation; None where nothing was said in it.
+        """Returns what is stored of a conversation; None if nothing was said in it.
 
         Raises:
             _Refused: it cannot be taken in.
@@ -251,7 +251,7 @@ class _Import:
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Returns how to continue a conversation that its client has as it was taken in.
 
-    None where it has gone on since, or is gone. Nothing is written.
+    None if it has gone on since, or is gone. Nothing is written.
     """
     held = checkpoint.manifest.conversation
     if held is None or checkpoint.trigger != IMPORT or held.kind not in history.NAMES:

@@ -48,7 +48,7 @@ class _InstallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
-    """Adds hooks to a client's settings; does nothing where they are there.
+    """Adds hooks to a client's settings; does nothing if they are there.
 
     Raises:
         UsageError: the settings cannot be understood; nothing was changed.
@@ -92,7 +92,7 @@ def _planned(
     command: Callable[[str], str],
     places: ClientPlaces,
 ) -> _Plan | None:
-    """Returns what is to be written; None where our hooks are there."""
+    """Returns what is to be written; None if our hooks are there."""
     text = settings_text(path)
     executable = is_executable(file)
     merged = _understood(file, path, lambda: file.merge(text, command))
@@ -280,9 +280,9 @@ def _understood(
 
 
 def command_of(client: Client, scope: str) -> Callable[[str], str]:
-    """Makes commands that are nothing where gitcp is gone.
+    """Makes commands that are nothing if gitcp is gone.
 
-    Where the client shows what a hook says, gitcp may say something there; else nothing.
+    If the client shows what a hook says, gitcp may say something there; else nothing.
     """
     program = ("gitcp",) if scope == "project" else this_program()
 
@@ -319,7 +319,7 @@ def settings_text(path: Path) -> bytes | None:
     """Returns a settings file; a pipe or a device in its place is never read or replaced.
 
     Raises:
-        UsageError: it cannot be read, or is no regular file.
+        UsageError: the file cannot be read, or is not a regular file.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)

@@ -125,7 +125,7 @@ def _sections(body: str) -> Iterator[tuple[str, Value]]:
 
 
 def _items(text: str) -> list[Value]:
-    """Returns the items of a list; the paragraphs where there is none."""
+    """Returns the items of a list; the paragraphs if there is none."""
     items: list[Value] = []
     listed = any(map(_BULLET.fullmatch, text.split("\n")))
     for paragraph in re.split(r"\n[ \t]*\n", text):

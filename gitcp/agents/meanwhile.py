@@ -75,7 +75,7 @@ def save_files(workspace: Workspace, draft: "Draft") -> Checkpoint | None:
 def save_changed(workspace: Workspace, client: Client) -> Checkpoint | None:
     """Saves what changed in the files, as a client is closed that was asked nothing.
 
-    Where nothing was saved before, nothing has changed.
+    If nothing was saved before, nothing has changed.
     """
     from gitcp.checkpoints.standing import stands_on  # noqa: PLC0415  mostly nothing is due
     from gitcp.store.draft import Draft  # noqa: PLC0415
@@ -106,7 +106,7 @@ def save_beside(
 
 def _restored(workspace: Workspace, restore: Assigned) -> int | None:
     """Returns the number of what a restore went back to, or None."""
-    # Where no restore overtook a client, its hook has no use for these.
+    # If no restore overtook a client, its hook has no use for these.
     from gitcp.checkpoints.reach import Reach, readable  # noqa: PLC0415
 
     checkpoint = readable(Reach(workspace.store), restore)

@@ -10,7 +10,7 @@ _MOST = 2_048
 
 
 def reminder(workspace: Workspace, client: Client, event: Event) -> str | None:
-    """Returns what an agent is given as a session begins; None where nothing is due.
+    """Returns what an agent is given as a session begins; None if nothing is due.
 
     By default that is after a compaction and in a new conversation. A conversation that
     is resumed has its own reasons in it.

@@ -94,7 +94,7 @@ def can_resume(checkpoint: Checkpoint) -> bool:
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Returns how to continue a conversation that its client has as a checkpoint has it.
 
-    None where the client has gone on since, or has not got it, or where it was made
+    None if the client has gone on since, or has not got it, or if it was made
     elsewhere. Nothing is written.
     """
     held = checkpoint.manifest.conversation
@@ -117,13 +117,13 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     """Writes a checkpoint's conversation as a new one of its client.
 
     `checkpoint` is the newest checkpoint of the branch that goes on: what is said in the new
-    conversation grows it. None where there is nothing that a client could resume.
+    conversation grows it. None if there is nothing that a client could resume.
     The caller has asked whether a conversation that was made elsewhere may go there.
 
     Raises:
         StorageError: a file could not be written.
         CorruptError: the conversation is damaged.
-        AgentRecordError: it was made elsewhere, and is too large to be rebuilt.
+        AgentRecordError: the conversation was made elsewhere, and is too large.
     """
     held = checkpoint.manifest.conversation
     if held is None or not registry.known(held.kind):
@@ -139,8 +139,8 @@ def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
     """Returns a checkpoint's conversation, of whatever client, and where it goes on.
 
     Raises:
-        CorruptError: it is damaged.
-        AgentRecordError: it was made elsewhere, and is too large to be rebuilt.
+        CorruptError: the checkpoint is damaged.
+        AgentRecordError: the conversation was made elsewhere, and is too large.
     """
     held = checkpoint.manifest.conversation
     assert held is not None
@@ -219,7 +219,7 @@ def become(resumption: Resumption) -> NoReturn:
     """Has the client that continues a conversation take the place of this process.
 
     Raises:
-        StorageError: it cannot be started.
+        StorageError: the client cannot be started.
     """
     import shlex  # noqa: PLC0415
 

@@ -15,10 +15,10 @@ from gitcp.project.workspace import Workspace
 def in_shell_of(
     workspace: Workspace, environment: Mapping[str, str]
 ) -> AgentSession | None:
-    """Returns the session whose agent runs this command, or None where that is not known.
+    """Returns the session whose agent runs this command, or None if that is not known.
 
     Only a session counts that gitcp's hooks know in this work tree, and that has not ended:
-    the next checkpoint of any other may never come. Where one client was started in the
+    the next checkpoint of any other may never come. If one client was started in the
     shell of another, the environment names both, and not which of them is the inner one.
     """
     found = [*_named(workspace, environment), *_told(workspace, environment)]

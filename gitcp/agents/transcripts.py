@@ -176,7 +176,7 @@ def _size(path: Path) -> int:
 
 
 def read(path: Path, start: int = 0, size: int = -1) -> bytes:
-    """Returns a file from some byte on; nothing where it cannot be read.
+    """Returns a file from some byte on; nothing if it cannot be read.
 
     Only what a regular file holds at this moment: a device or a pipe has no end, and
     what a client claims to be its transcript may be one.

@@ -46,7 +46,7 @@ class _CarefulSeals(Seals):
 
 
 def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | None:
-    """Returns the checkpoint in a commit; None where there is none that can be read.
+    """Returns the checkpoint in a commit; None if there is none that can be read.
 
     `commit` has 40 digits, or 64 with SHA-256; anything else is no such id.
     """

@@ -53,7 +53,7 @@ class Beside:
         self._timelines: dict[str, _Timeline] = {}
 
     def span(self, entry: Assigned) -> Span | None:
-        """Returns the turn that a checkpoint belongs to; None where it belongs to none."""
+        """Returns the turn that a checkpoint belongs to; None if it belongs to none."""
         return self._timeline(entry).span(entry.number)
 
     def of(self, entry: Assigned) -> list[Span]:
@@ -70,7 +70,7 @@ class Beside:
     def before(self, span: Span) -> Assigned | None:
         """Returns the checkpoint that a turn began at, where it has none of its beginning.
 
-        None where it has one, or where nothing was saved before it.
+        None if it has one, or if nothing was saved before it.
         """
         if span.row.first.trigger == TURN_START or not span.after:
             return None
@@ -93,7 +93,7 @@ class Beside:
 def _above(store: Store, wanted: Assigned) -> int | None:
     """Returns a number above all that matters to what ran beside a checkpoint.
 
-    None where there is none. The outlines of the list are enough to find it, in a fifth of
+    None if there is none. The outlines of the list are enough to find it, in a fifth of
     the time that it takes to read all turns.
     """
     if wanted.place == ELSEWHERE:
@@ -287,10 +287,10 @@ def _shifted(created: str, by: datetime.timedelta) -> str:
 
 
 def read(store: Store, entry: Assigned) -> Checkpoint | None:
-    """Returns the checkpoint behind a number as it is now; None where it is gone.
+    """Returns the checkpoint behind a number as it is now; None if it is gone.
 
     Raises:
-        CorruptError: it is damaged.
+        CorruptError: the checkpoint is damaged.
     """
     found = store.numbers.find(entry.number)
     return store.checkpoint((found or entry).commit)

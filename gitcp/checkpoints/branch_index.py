@@ -1,6 +1,6 @@
 """Lists every branch with its newest checkpoint.
 
-Where there are very many, what the tips say is kept beside the store, by commit: it never
+If there are very many, what the tips say is kept beside the store, by commit: it never
 changes, and reading ten thousand commits takes seconds.
 """
 
@@ -24,7 +24,7 @@ _LONGEST = 200
 class ListedBranch(msgspec.Struct, frozen=True, array_like=True):
     """A branch, and what its newest checkpoint says of itself.
 
-    `agent` is whose conversation it holds, `asked` what that began with; empty where there
+    `agent` is whose conversation it holds, `asked` what that began with; empty if there
     is none. Lists that an older gitcp has kept have no `asked`.
     """
 

@@ -54,7 +54,7 @@ class CommitStory(NamedTuple):
     """All that led to a commit, oldest first; the last part's end stands for it.
 
     `replaces` are the commits that this one was made of. `made` says when the last
-    checkpoint was made: `at` the commit. Where no hook made one there, it is the first
+    checkpoint was made: `at` the commit. If no hook made one there, it is the first
     made `after` it if that still has the commit's files, else the last `before` it.
     """
 

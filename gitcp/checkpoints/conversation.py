@@ -162,7 +162,7 @@ def tool_names(raw: bytes) -> Iterator[str]:
 
 
 def role(message: dict[str, Any]) -> str | None:
-    """Returns who speaks in a message; None where it is not a message."""
+    """Returns who speaks in a message; None if it is not a message."""
     described = message.get("info")
     if isinstance(described, dict) and isinstance(described.get("role"), str):
         return str(described["role"])

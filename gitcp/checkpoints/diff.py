@@ -31,7 +31,7 @@ ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
 
 
 class FileDiff(NamedTuple):
-    """A changed path; the counts are lines, None where it is not text.
+    """A changed path; the counts are lines, None if it is not text.
 
     A rename is two of them: the new path, with what it was `renamed_from` and lines counted
     against that; and the old one, with what it was `renamed_to` and no lines.
@@ -211,7 +211,7 @@ def _kept(
     read: ReadBlob,
     room: Room,
 ) -> Entry | None:
-    """Returns an entry whose blob git can compare; None where there is none."""
+    """Returns an entry whose blob git can compare; None if there is none."""
     if entry is None or entry.mode == GITLINK:
         return None
     data = bytearray()
@@ -229,7 +229,7 @@ def _kept(
 
 
 class LineCounts(NamedTuple):
-    """Lines added and deleted, None where it is not text; what a path was renamed from."""
+    """Lines added and deleted, None if it is not text; what a path was renamed from."""
 
     added: int | None
     deleted: int | None

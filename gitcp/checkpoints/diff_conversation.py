@@ -37,12 +37,12 @@ class Conversations(NamedTuple):
 def conversations(old: Checkpoint, new: Checkpoint) -> Conversations:
     """Returns how two conversations differ.
 
-    Each is read once, piece by piece. Where one was made elsewhere, the records to show
+    Each is read once, piece by piece. If one was made elsewhere, the records to show
     are the first 8 MiB, 100,000 records at most, of those that differ.
 
     Raises:
         CorruptError: a segment is missing or damaged.
-        TransferError: one came from elsewhere, and holds more than may be walked.
+        TransferError: a checkpoint came from elsewhere and exceeds the size limit.
     """
     bounded = old.origin.logs is not None or new.origin.logs is not None
     before, after = _Side(old, bounded=bounded), _Side(new, bounded=bounded)

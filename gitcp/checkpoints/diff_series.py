@@ -82,7 +82,7 @@ def _sections(patch: bytes) -> list[bytes]:
 
 
 def _sides(aside: Comparison, one: Compared) -> tuple[bytes, bytes] | None:
-    """Adds both sides of changes to a comparison; None where a blob is missing."""
+    """Adds both sides of changes to a comparison; None if a blob is missing."""
     room = Room(*one.sides)
     before: dict[bytes, Entry | None] = {}
     after: dict[bytes, Entry | None] = {}
@@ -100,7 +100,7 @@ def _sides(aside: Comparison, one: Compared) -> tuple[bytes, bytes] | None:
 def _kept(
     aside: Comparison, entry: Entry | None, one: Compared, room: Room
 ) -> Entry | None:
-    """Returns an entry whose blob git can compare; None where there is none."""
+    """Returns an entry whose blob git can compare; None if there is none."""
     if entry is None or entry.mode == GITLINK:
         return None
     objects = one.sides[-1].objects

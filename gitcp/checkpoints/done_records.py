@@ -21,7 +21,7 @@ class DoneRecords:
         """Returns what a position says.
 
         Raises:
-            ValueError: it is not the position of a batch.
+            ValueError: the value is not the position of a batch.
         """
         if position is None:
             return cls()

@@ -25,10 +25,10 @@ _SHOWN = 5
 
 
 def made(base: str, directory: str) -> Root:
-    """Opens the directory at a path below `base`, and makes it where there is none.
+    """Opens the directory at a path below `base`, and makes it if there is none.
 
     Raises:
-        UsageError: it cannot be made or opened.
+        UsageError: the directory cannot be made or opened.
     """
     where = Path(os.path.join(base, directory))
     try:
@@ -51,7 +51,7 @@ def write_to(
     """Writes a checkpoint's files into an empty directory; see `plan_whole`.
 
     Raises:
-        UnsafePathError: it names a path that must not be written.
+        UnsafePathError: the checkpoint names a path that must not be written.
         WouldOverwriteError: the directory is not empty.
         NotFoundError: a path is not in the checkpoint.
         PartialError: some paths could not be written.
@@ -81,7 +81,7 @@ def plan_whole(
     trust: bool = False,
     check: bool = True,
 ) -> FilePlan:
-    """Returns the steps that write a checkpoint's files where there is nothing.
+    """Returns the steps that write a checkpoint's files into an empty directory.
 
     Of a checkpoint made elsewhere, what it may not bring without asking is left out, unless
     `trust` is given; `bounds` is what the user has already. Without `check`, what is
@@ -89,7 +89,7 @@ def plan_whole(
 
     Raises:
         CorruptError: the checkpoint is damaged.
-        UnsafePathError: it names a path that must not be written.
+        UnsafePathError: the checkpoint names a path that must not be written.
         NotFoundError: a path is not in it.
     """
     for path in paths:

@@ -30,7 +30,7 @@ class FileVersion(NamedTuple):
     """A content that a file had, and the checkpoint it first appeared in.
 
     `path` is what the file was called there; `before` the state before that checkpoint in
-    its work tree, None where there was none.
+    its work tree, None if there was none.
     """
 
     version: Version
@@ -57,7 +57,7 @@ class FileHistory:
     def of(self, path: bytes, place: str) -> list[FileVersion]:
         """Returns what led to the content of a file in the newest checkpoint of a work tree.
 
-        That content's version is the last one. Nothing where that checkpoint lacks the file.
+        That content's version is the last one. Nothing if that checkpoint lacks the file.
         """
         places = [at for at, one in enumerate(self.entries) if one.place == place]
         if not places:

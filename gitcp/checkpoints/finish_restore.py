@@ -153,7 +153,7 @@ def resume(workspace: Workspace) -> Restored:
 def abort(workspace: Workspace) -> Checkpoint:
     """Takes an interrupted restore back and returns the checkpoint that is there again.
 
-    Where the restore was complete but for its journal, it stands: that is the restore's
+    If the restore was complete but for its journal, it stands: that is the restore's
     own checkpoint then.
 
     Raises:
@@ -171,7 +171,7 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
     try:
         done = _appended(workspace, journal)
     except CorruptError:
-        # Where the branch cannot be read, the files still can be put back.
+        # If the branch cannot be read, the files still can be put back.
         done = None
     if done is not None:
         _make_current(workspace, journal)
@@ -306,7 +306,7 @@ def _append(
 
 
 def _part_of(request: RestoreRequest) -> str:
-    """Returns what a restore takes of its target, for its note; nothing where it is all."""
+    """Returns what a restore takes of its target, for its note; nothing if it is all."""
     if not request.files:
         return "the conversation of "
     if not request.paths:

@@ -18,7 +18,7 @@ LEFT_OUT = "(left out: it holds a secret)"
 def brief(text: str, most: int) -> str:
     """Returns the first line of a text that has one, at most so many letters of it.
 
-    A word is kept or left out as a whole. Where the text holds a secret, that is said instead.
+    A word is kept or left out as a whole. If the text holds a secret, that is said instead.
     """
     line = next(
         (candidate.strip() for candidate in text.splitlines() if candidate.strip()), ""

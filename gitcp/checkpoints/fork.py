@@ -45,7 +45,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
         UsageError: the name is taken.
         BranchMovedError: another process took the name at the same time.
         NotFoundError: the checkpoint has been pruned.
-        TransferError: it came from elsewhere, and holds more than may be walked.
+        TransferError: the checkpoint came from elsewhere and exceeds the size limit.
     """
     check_free(store, start.session, name)
     start.refuse_if_vast()
@@ -99,7 +99,7 @@ def fork_into_worktree(
     Raises:
         WouldOverwriteError: there is something at the directory.
         UsageError: the name is taken.
-        UnsupportedRepositoryError: it is a folder without git.
+        UnsupportedRepositoryError: the work tree is a folder without git.
         GitFailedError: git could not make the worktree.
         PartialError: done, but some paths could not be written.
     """

@@ -80,7 +80,7 @@ def hunks_of(path: bytes, patch: bytes) -> Iterator[Hunk]:
 def only_hunk(root: Root, steps: FilePlan, hunk: Hunk, txn: Transaction) -> FilePlan:
     """Returns a plan that changes these lines of its file, and leaves the others.
 
-    Where the plan does not write the file, it stays as it is.
+    If the plan does not write the file, it stays as it is.
 
     Raises:
         BusyError: the file has changed since its lines were shown.

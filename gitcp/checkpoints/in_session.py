@@ -90,7 +90,7 @@ def newest_in(workspace: Workspace, spec: str) -> Checkpoint:
         NotFoundError: there is no such session or branch.
         AmbiguousError: several sessions are meant.
         UsageError: a name is not usable.
-        CorruptError: it is damaged.
+        CorruptError: the checkpoint is damaged.
     """
     store = workspace.store
     session, branch = named(workspace, spec)

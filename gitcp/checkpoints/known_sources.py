@@ -51,7 +51,7 @@ class KnownSource(msgspec.Struct, array_like=True, frozen=True):
 
     The file with the `identity` began with that. `stamp` is how it looked, if a change
     since then would show in it; `turn` is the block that the next comparison begins at.
-    Where it is not `exact` only the last segment was compared with what is stored.
+    If it is not `exact` only the last segment was compared with what is stored.
     """
 
     exact: bool
@@ -99,7 +99,7 @@ class KnownSources:
     ) -> bytes | None:
         """Returns what a file holds after what `tip` has of a source.
 
-        None where it does not begin with that, or cannot be read. With `thorough` all of
+        None if it does not begin with that, or cannot be read. With `thorough` all of
         it is compared, in any case. Without `exact` the last stored segment is enough where
         nothing is known of the file: from then on it is compared with itself.
         """

@@ -27,7 +27,7 @@ def give(workspace: Workspace, checkpoint: Checkpoint, label: str) -> Labelled:
     Raises:
         UsageError: the label could not be selected.
         NothingToDoError: the checkpoint has it already.
-        NotFoundError: it was pruned meanwhile.
+        NotFoundError: another process pruned the checkpoint.
         BusyError: a prune or `gc` is at work.
         StorageError: the disk refused.
     """
@@ -48,7 +48,7 @@ def take(workspace: Workspace, checkpoint: Checkpoint) -> Labelled:
     """Takes the label from a checkpoint.
 
     Raises:
-        NothingToDoError: it has none.
+        NothingToDoError: the checkpoint has no label.
         StorageError: the disk refused.
     """
     label = checkpoint.label

@@ -92,7 +92,7 @@ def _is_lines(raw: bytes, size: int) -> bool:
 
 
 def _added(raw: bytes, size: int, name: str) -> bytes | None:
-    """Returns what follows the first `size` bytes; None where that cannot be told."""
+    """Returns what follows the first `size` bytes; None if that cannot be told."""
     rest = raw[size:].lstrip(b" \t\r\n") if raw.startswith(b"[") else raw[size:]
     if not raw.startswith(b"["):
         ended = not rest or rest.startswith((b"\n", b"\r\n"))
@@ -113,7 +113,7 @@ def whole(
     lines that are stored already are known by their bytes, and not read again.
 
     Raises:
-        AgentRecordError: it is none of these; the message says where it broke.
+        AgentRecordError: the input has another form; the message says where it broke.
     """
     if held is not None and raw.startswith(b"{"):
         known = held(memoryview(raw))

@@ -100,7 +100,7 @@ class _Place(NamedTuple):
     def held(self, checkpoint: Checkpoint) -> int | None:
         """Returns how many bytes of this conversation a checkpoint holds.
 
-        None where it holds none, or others than this conversation begins with.
+        None if it holds none, or others than this conversation begins with.
         """
         name = LogName("conversation", self.source)
         meta = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
@@ -152,7 +152,7 @@ class _Mentions:
             self.lines += line + b"\n"
 
     def position(self, kind: str, ident: str) -> int | None:
-        """Returns where the message begins among these lines, None where it is not."""
+        """Returns where the message begins among these lines, None if it is not."""
         if registry.known(kind):
             return registry.client(kind).position(bytes(self.lines), ident)
         return 0 if self._here else None

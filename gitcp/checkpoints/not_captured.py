@@ -199,7 +199,7 @@ class _Look:
         self._repositories: dict[bytes, bool] = {}
 
     def why_it_stays(self, path: bytes, entry: Entry) -> str | None:
-        """Returns None where a path is as it was brought; empty where it is gone."""
+        """Returns None if a path is as it was brought; empty if it is gone."""
         try:
             there = replace.look(self._root, path, replace.form_for(entry)).entry
             if there is None or not self._is_listed(path):

@@ -27,10 +27,10 @@ def with_numbers(workspace: Workspace) -> None:
 
 
 def by_number(workspace: Workspace, number: int) -> Checkpoint | None:
-    """Returns the checkpoint that has a number; None where none ever had it.
+    """Returns the checkpoint that has a number; None if none ever had it.
 
     Raises:
-        NotFoundError: it was pruned, or nothing leads to it any more.
+        NotFoundError: the checkpoint was pruned, or no branch reaches it any more.
     """
     numbers = workspace.store.numbers
     assigned = numbers.find(number)
@@ -56,7 +56,7 @@ def by_number(workspace: Workspace, number: int) -> Checkpoint | None:
 
 
 def by_number_or_none(workspace: Workspace, number: int) -> Checkpoint | None:
-    """Returns the checkpoint that has a number; None where it is gone or damaged."""
+    """Returns the checkpoint that has a number; None if it is gone or damaged."""
     with suppress(NotFoundError, CorruptError):
         return by_number(workspace, number)
     return None
@@ -66,7 +66,7 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
     """Returns the checkpoint behind a number as a branch has it now, or None.
 
     Raises:
-        CorruptError: it is damaged.
+        CorruptError: the checkpoint is damaged.
     """
     store = workspace.store
     if store.repository.refs.read(assigned.key.ref) is not None:

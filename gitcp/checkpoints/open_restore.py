@@ -52,7 +52,7 @@ def under_way(workspace: Workspace) -> Journal | None:
     """Returns the journal of the restore that began here and has not ended, if one has.
 
     Raises:
-        CorruptError: it is damaged.
+        CorruptError: the journal is damaged.
     """
     return journals.read(workspace.directory)
 

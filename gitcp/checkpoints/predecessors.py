@@ -78,7 +78,7 @@ class PathChanges:
     def may_touch(self, row: Row) -> bool:
         """Whether one of the paths changed while a row was made, by this turn or another.
 
-        True where it is not known: what has no number, or was made elsewhere.
+        True if it is not known: what has no number, or was made elsewhere.
         """
         first, last = row.first, row.last
         unknown = first.number not in self._on_branch or last.place == ELSEWHERE

@@ -72,7 +72,7 @@ class Reach:
 
 
 def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:
-    """Returns the checkpoint behind a number; None where it is gone or damaged."""
+    """Returns the checkpoint behind a number; None if it is gone or damaged."""
     checkpoint = reach.find(entry)
     if checkpoint is not None:
         try:

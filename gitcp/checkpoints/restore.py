@@ -77,7 +77,7 @@ def _check_logs(request: RestoreRequest) -> None:
     """Reads what the restore's own checkpoint will be made of, before the first write.
 
     Raises:
-        CorruptError, FormatTooNewError: it cannot be read.
+        CorruptError, FormatTooNewError: the checkpoint cannot be read.
     """
     manifest = request.target.manifest
     if request.conversation:
@@ -175,7 +175,7 @@ def _written_ahead(
 ) -> Iterator[Staging | None]:
     """Has git write the missing directories of a plan, beside their places.
 
-    Where that does not lead to what the checkpoint holds, nothing of it stays, and the
+    If that does not lead to what the checkpoint holds, nothing of it stays, and the
     contents are read as of any other file.
 
     Raises:
@@ -227,7 +227,7 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
 
     Raises:
         NothingToDoError: nothing was restored.
-        NotFoundError: one of the two has been pruned, or is damaged.
+        NotFoundError: one of the two checkpoints was pruned, or is damaged.
     """
     numbered.with_numbers(workspace)
     reach = Reach(workspace.store)

@@ -52,7 +52,7 @@ _COMPARED = 1000
 class RestorePlan(NamedTuple):
     """What carrying out a request would do. Making a plan writes nothing.
 
-    `steps` is empty where only the conversation is restored. `behind` are the steps done
+    `steps` is empty if only the conversation is restored. `behind` are the steps done
     since; where one of them reached outside, the request has to say `replay`. `operation`
     is what git is in the middle of. `since` has the newest checkpoints of other sessions
     that were made here after the target, five at most: what they saved may be in these
@@ -149,7 +149,7 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
 
     Raises:
         CorruptError: the target is damaged.
-        UnsafePathError: it names a path that must not be written.
+        UnsafePathError: the checkpoint names a path that must not be written.
         NotFoundError: a path is in neither state.
     """
     workspace.refresh()

@@ -135,7 +135,7 @@ class BaseSession:
 
         Raises:
             CorruptError: the checkpoint is damaged.
-            UnsafePathError: it names a path that must not be written.
+            UnsafePathError: the checkpoint names a path that must not be written.
             NotFoundError, AmbiguousError: the selector matches no checkpoint, or several.
         """
         _refuse_text(paths, "paths")
@@ -203,7 +203,7 @@ class BaseSession:
         It is durable before that, and in git two seconds later at the latest.
 
         Raises:
-            BusyError, StorageError: it stays in the redo log; nothing is lost.
+            BusyError, StorageError: the records stay in the write-ahead log; nothing is lost.
         """
         self._workspace.ledgers.drainer.flush()
 

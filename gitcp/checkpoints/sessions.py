@@ -33,7 +33,7 @@ def sessions(
     out: one that is damaged must not hide the others.
 
     Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and `unreadable` is not given.
+        CorruptError, FormatTooNewError: a checkpoint cannot be read, and `unreadable` is not given.
     """
     by_session: dict[str, list[BranchInfo]] = {}
     for session, branch in branches(store, store.refs(), unreadable=unreadable):
@@ -56,7 +56,7 @@ def branches(
     """Yields session and branch of each of these refs; see `sessions`.
 
     Raises:
-        CorruptError, FormatTooNewError: one cannot be read, and `unreadable` is not given.
+        CorruptError, FormatTooNewError: a checkpoint cannot be read, and `unreadable` is not given.
     """
     for component, oid in refs.items():
         try:

@@ -199,7 +199,7 @@ def _asked(block: Any) -> str:
 
 
 def plain_text(block: Any) -> str | None:
-    """Returns the text of a block; None where it is a call, a result or bookkeeping."""
+    """Returns the text of a block; None if it is a call, a result or bookkeeping."""
     if isinstance(block, str):
         return block
     if not isinstance(block, dict) or block.get("synthetic") is True:

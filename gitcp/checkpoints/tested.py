@@ -60,7 +60,7 @@ _SAYS_ERRORS = "tool_result"
 
 
 def of_turn(store: Store, row: Row, end: Checkpoint) -> bool | None:
-    """Returns what came of the tests in a turn; None where none were run, or it is not known.
+    """Returns what came of the tests in a turn; None if none were run, or it is not known.
 
     Raises:
         CorruptError: a segment is missing or damaged.

@@ -65,7 +65,7 @@ def when(text: str, *, end: bool = False) -> str:
     `end` it is the end of that second, unless a fraction of it is named.
 
     Raises:
-        UsageError: it is no time, or there is no such day or hour.
+        UsageError: the text is not a time, or there is no such day or hour.
     """
     inner = _fits(_BRACES, text)
     wanted = (inner[1] if inner else text).strip()

@@ -69,7 +69,7 @@ def trace(store: Store, span: Span) -> Trace:
 def _points(store: Store, span: Span) -> list[_Point] | None:
     """Returns the checkpoints in which the turn's own records arrived, the oldest first.
 
-    None where they cannot be told from older ones.
+    None if they cannot be told from older ones.
     """
     entries = span.row.entries[::-1]
     first = read(store, entries[0])
@@ -94,7 +94,7 @@ def _points(store: Store, span: Span) -> list[_Point] | None:
 def _new_calls(
     before: Checkpoint | None, after: Checkpoint, *, first: bool
 ) -> Calls | None:
-    """Returns the calls that a checkpoint has more than another; None where that is unknown.
+    """Returns the calls that a checkpoint has more than another; None if that is unknown.
 
     At the `first` checkpoint of a turn those before its prompt are left out.
     """
@@ -125,7 +125,7 @@ def _new_calls(
 
 
 def _messages(raw: bytes) -> list[dict[str, Any]] | None:
-    """Returns the messages in some records; None where a record repeats older ones."""
+    """Returns the messages in some records; None if a record repeats older ones."""
     for _, value in conversation.records(raw):
         patch = value.get("$set") if isinstance(value, dict) else None
         listed = patch.get("messages") if isinstance(patch, dict) else None

@@ -115,7 +115,7 @@ class Whose:
         """Returns the turns that may have changed a path right before a turn's checkpoint.
 
         That is between the checkpoint before it in its work tree and this one; the turn itself
-        comes first. Nothing where the checkpoint is of no turn, or no turn was running.
+        comes first. Nothing if the checkpoint is of no turn, or no turn was running.
 
         Raises:
             CorruptError, TransferError: a checkpoint on the way cannot be compared.
@@ -161,7 +161,7 @@ class Whose:
         ]
         if len(editors) == 1:
             return editors
-        # Where none of them is known to have been able to, all are as likely.
+        # If none of them is known to have been able to, all are as likely.
         return able or running
 
     def _came(self, text: bytes, change: Change) -> bool:

@@ -75,9 +75,9 @@ class Origin(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of a file, counted from 1; `origin` is None where no checkpoint has it.
+    """A line of a file, counted from 1; `origin` is None if no checkpoint has it.
 
-    `commit` is the commit of the project that brought it, None where it is in none.
+    `commit` is the commit of the project that brought it, None if it is in none.
     """
 
     number: int
@@ -94,8 +94,8 @@ def why(
     The file is the one on disk; where it is gone, as the newest checkpoint has it.
 
     Raises:
-        NotFoundError: it is neither on disk nor in the newest checkpoint.
-        UsageError: it has no such lines, or is no text.
+        NotFoundError: the path is neither on disk nor in the newest checkpoint.
+        UsageError: the file does not have these lines, or is not text.
     """
     history = FileHistory(workspace.store, workspace.repository)
     versions = history.of(path, workspace.store.numbers.place)

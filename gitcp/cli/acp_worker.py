@@ -76,7 +76,7 @@ def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return failed, sound
 
 
-# Where there is no project there is no log of its hooks.
+# If there is no project there is no log of its hooks.
 NOT_OURS = frozenset({"no-repository"})
 
 if __name__ == "__main__":

@@ -35,7 +35,7 @@ def answer(
 
     Raises:
         GitcpError: nothing was saved.
-        OutOfTimeError: it took longer than `hookTimeout`.
+        OutOfTimeError: the event took longer than `hookTimeout`.
     """
     from gitcp.agents import hook_events as turns
     from gitcp.clients import registry
@@ -73,7 +73,7 @@ _FOR_FILES = 0.6
 
 
 def _stdin() -> bytes:
-    """Returns what the client sent; nothing where it sends nothing."""
+    """Returns what the client sent; nothing if it sends nothing."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return b""
     ready, _, _ = select.select([sys.stdin.buffer], [], [], _DEFAULT)

@@ -24,7 +24,7 @@ _LISTED = 10
 
 
 class _Other(NamedTuple):
-    """A turn that ran at the same time; the checkpoint is None where it is gone."""
+    """A turn that ran at the same time; the checkpoint is None if it is gone."""
 
     span: Span
     checkpoint: Checkpoint | None

@@ -28,7 +28,7 @@ _PLAIN = re.compile(r"[\w./:@%+=,~#-]+")
 def complete(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Items | None:
-    """Returns the values that may be meant; None where gitcp knows nothing of them."""
+    """Returns the values that may be meant; None if gitcp knows nothing of them."""
     words = _words(parameter)
     if "FILE" in words:
         return [CompletionItem(incomplete, type="file")]

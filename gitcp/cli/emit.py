@@ -93,7 +93,7 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
 def folded(text: str, less: int = 0) -> str:
     """Returns a text that breaks between words, as wide as the terminal.
 
-    The last line leaves `less` columns free. Where stdout is no terminal it stays as it is.
+    The last line leaves `less` columns free. If stdout is no terminal it stays as it is.
     """
     from gitcp.cli import layout
 
@@ -204,7 +204,7 @@ class Output:
         """Prints a line of the result; only what `style` made steers a terminal.
 
         A terminal gets it broken between words, unless it is to stay `whole`: what is
-        copied from the screen, or is not ours. Where a command that changes something is
+        copied from the screen, or is not ours. If a command that changes something is
         to be quiet, there is none.
         """
         if self.silent:

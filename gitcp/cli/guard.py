@@ -46,7 +46,7 @@ def guarded(
         for text in noted:
             _log(directory, what, started, f"warning: {text}")
     if output:
-        # Where the client has closed its end there is no one to tell.
+        # If the client has closed its end there is no one to tell.
         with suppress(OSError):
             os.write(1, output)
 

@@ -29,7 +29,7 @@ def terminal_of(columns: int | None) -> Iterator[None]:
 
 
 def width() -> int | None:
-    """Returns the columns of the terminal; None where stdout is none: nothing is cut."""
+    """Returns the columns of the terminal; None if stdout is none: nothing is cut."""
     if _behind is not None:
         return _behind
     if not sys.stdout.isatty():
@@ -61,7 +61,7 @@ def fit(text: str, room: int | None) -> str:
 
 
 def wrap(text: str, room: int | None) -> Iterator[str]:
-    """Yields a line in parts of so many columns, broken at spaces where there are some."""
+    """Yields a line in parts of so many columns, broken at spaces if there are some."""
     if room is None:
         yield text
         return

@@ -189,7 +189,7 @@ def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
     is the empty path.
 
     Raises:
-        UsageError: it is empty, or lies outside.
+        UsageError: the path is empty, or outside of the work tree.
     """
     if not path:
         raise UsageError(

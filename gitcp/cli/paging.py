@@ -51,7 +51,7 @@ def paging(out: Output, workspace: Workspace) -> Iterator[None]:
 
 
 def _file() -> IO[bytes] | None:
-    """Returns a file without a name; None where none can be made."""
+    """Returns a file without a name; None if none can be made."""
     import tempfile
 
     with suppress(OSError):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Together(NamedTuple):
     """The turns that overlap one turn, and what of its changes may be theirs.
 
-    `parted` is None where the turn ran alone, or where nothing can be told apart.
+    `parted` is None if the turn ran alone, or if nothing can be told apart.
     """
 
     spans: tuple[Span, ...] = ()

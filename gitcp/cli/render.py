@@ -123,7 +123,7 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
 
 
 def changed(checkpoint: Checkpoint) -> str:
-    """Returns the counts of changed files, `+2 ~1 -1`; empty where nothing changed."""
+    """Returns the counts of changed files, `+2 ~1 -1`; empty if nothing changed."""
     files = checkpoint.manifest.files
     parts = [(files.added, "+"), (files.modified, "~"), (files.deleted, "-")]
     return " ".join(f"{sign}{count}" for count, sign in parts if count)

@@ -317,7 +317,7 @@ def report(
     handed: Handed,
     behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> None:
-    """Says what a restore did; `request` is None where an interrupted one was ended."""
+    """Says what a restore did; `request` is None if an interrupted one was ended."""
     target = request.target if request is not None else None
     left: list[Left] = list(done.left)
     absent: list[Left] = []

@@ -72,7 +72,7 @@ class SessionFolder:
         return self.path.name
 
     def about(self) -> About | None:
-        """Returns what is known of the session; None where nothing can be read."""
+        """Returns what is known of the session; None if nothing can be read."""
         with suppress(OSError, msgspec.MsgspecError):
             raw = (self.path / _ABOUT).read_bytes()
             return msgspec.json.decode(raw, type=About)
@@ -80,7 +80,7 @@ class SessionFolder:
 
     @property
     def noted_at(self) -> float:
-        """When that was written down, in seconds since 1970; 0 where it was not."""
+        """When that was written down, in seconds since 1970; 0 if it was not."""
         with suppress(OSError):
             return (self.path / _ABOUT).stat().st_mtime
         return 0.0
@@ -89,14 +89,14 @@ class SessionFolder:
         """Writes down what is known of the session.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the disk refused.
         """
         with durable.storage("noting a session of an agent"):
             durable.make_directories(self.path, private=True)
             durable.replace(self.path / _ABOUT, encode(about))
 
     def lock(self) -> int | None:
-        """Takes the session for this process; None where another has it."""
+        """Takes the session for this process; None if another has it."""
         return durable.try_lock(self.path / _LOCK)
 
     def turns(self) -> list[int]:
@@ -107,7 +107,7 @@ class SessionFolder:
         """Returns the descriptor of a new file that a turn is written down in.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the file cannot be made.
         """
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         return os.open(self.path / f"{turn}.turn", flags, 0o600)
@@ -175,7 +175,7 @@ class SessionFolder:
 
         Raises:
             BusyError: another process adds a turn for ten seconds.
-            StorageError: it cannot be written.
+            StorageError: the disk refused.
         """
         lock = self.path / _FOLDS
         with (

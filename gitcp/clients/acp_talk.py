@@ -93,7 +93,7 @@ class _Call:
         return {**block, "input": held}
 
     def result(self) -> dict[str, Any] | None:
-        """Returns the block with what the tool said; None where it has not ended."""
+        """Returns the block with what the tool said; None if it has not ended."""
         status = self.fields.get("status")
         texts = list(_texts([*_list(self.fields.get("content")), *self.streamed]))
         if not texts and status not in _ENDED:

@@ -65,7 +65,7 @@ def active(content: bytes) -> bytes:
 
 
 def _node(link: _Link) -> _Node | None:
-    """Returns a record's place; None where it has none, or is a subagent's."""
+    """Returns a record's place; None if it has none, or is a subagent's."""
     if not isinstance(link.uuid, str) or link.isSidechain is True:
         return None
     asks = (

@@ -85,7 +85,7 @@ class ResumeFiles(NamedTuple):
     `session` is the new id; `root` is the client's own folder: nothing is written
     outside of it, and nothing in it is replaced. `copies` are directories to copy where
     they exist; `directory` is where the command has to be run, `first` a command to be
-    run before it. `grown` is a list that the client keeps and that has to grow. Where there
+    run before it. `grown` is a list that the client keeps and that has to grow. If there
     is no command, `told` is what the user has to do.
     """
 
@@ -111,7 +111,7 @@ class GrownList(NamedTuple):
 class Permission(NamedTuple):
     """Whether a client lets the hooks of its settings run.
 
-    `granted` is None where the client asks for nothing that gitcp could look up; where it
+    `granted` is None if the client asks for nothing that gitcp could look up; where it
     is False, `reason` says what the user has to do.
     """
 
@@ -123,7 +123,7 @@ class Client(Protocol):
     """One coding agent.
 
     `resuming` is the command that continues a conversation, without the conversation's
-    id; empty where the client has none.
+    id; empty if the client has none.
     """
 
     name: str
@@ -133,16 +133,16 @@ class Client(Protocol):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means; None where it means nothing to gitcp.
+        """Returns what a hook call means; None if it means nothing to gitcp.
 
         Raises:
-            ValueError: it is not what this client sends.
+            ValueError: this client does not send such a payload.
         """
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
         """Returns what a hook prints so that the user and the agent see a text.
 
-        Only the agent, if `quietly`. None where the client shows nothing of it.
+        Only the agent, if `quietly`. None if the client shows nothing of it.
         """
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
@@ -174,7 +174,7 @@ class Client(Protocol):
     ) -> ResumeFiles | None:
         """Returns what makes a conversation resume under a new id.
 
-        None where nothing was said yet: then there is nothing to resume.
+        None if nothing was said yet: then there is nothing to resume.
         """
 
     def settings(self, scope: str, places: ClientPlaces) -> Path:
@@ -194,7 +194,7 @@ class Client(Protocol):
         """
 
     def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the settings without our hooks; None where nothing is left.
+        """Returns the settings without our hooks; None if nothing is left.
 
         Raises:
             ValueError: the file cannot be understood.
@@ -252,7 +252,7 @@ def event_in_common_fields(
 ) -> Event | None:
     """Returns an event with the fields that Claude Code named and others took over.
 
-    None where the hook means nothing to gitcp, or the payload names no session.
+    None if the hook means nothing to gitcp, or the payload names no session.
     """
     what = meanings.get(hook)
     session = records.text(payload, "session_id")

@@ -170,7 +170,7 @@ def _plain(text: str) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """Returns a regular file of up to 256 MiB; nothing where there is none."""
+    """Returns a regular file of up to 256 MiB; nothing if there is none."""
     raw = history.head(path, _LARGEST + 1)
     return raw if len(raw) <= _LARGEST else b""
 

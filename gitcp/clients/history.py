@@ -84,7 +84,7 @@ def files(
 
 
 def head(path: Path, size: int = _HEAD) -> bytes:
-    """Returns the beginning of a regular file; nothing where it cannot be read."""
+    """Returns the beginning of a regular file; nothing if it cannot be read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:

@@ -63,7 +63,7 @@ def unmerge(
 ) -> bytes | None:
     """Returns settings without our hooks, and without what is empty then.
 
-    None where nothing but our hooks, and what they need, was there.
+    None if nothing but our hooks, and what they need, was there.
 
     Raises:
         ValueError: the text is not JSON, or `hooks` is not what it should be.

@@ -37,7 +37,7 @@ def parse(text: str) -> JsonNode:
     """Returns where everything stands in a JSON text.
 
     Raises:
-        ValueError: it is not JSON.
+        ValueError: the text is not valid JSON.
     """
     node = _value(text, _past(text, 0), 0)
     if _past(text, node.end) != len(text):

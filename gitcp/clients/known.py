@@ -51,7 +51,7 @@ def refuse_if_dense(raw: bytes) -> None:
     """Raises unless a conversation can be rebuilt in little memory.
 
     Raises:
-        AgentRecordError: it has too many records, or a record has too many values.
+        AgentRecordError: the conversation has too many records, or a record has too many values.
     """
     if raw.count(b"\n") > _MOST_RECORDS:
         raise too_large(f"it has more than {_MOST_RECORDS:,} records")
@@ -134,7 +134,7 @@ def lines(documents: Iterable[dict[str, Any]]) -> bytes:
     """Returns records as JSON lines.
 
     Raises:
-        AgentRecordError: they are more than is rebuilt.
+        AgentRecordError: the records exceed the size limit.
     """
     return b"".join(
         bounded(msgspec.json.encode(record) + b"\n" for record in documents)

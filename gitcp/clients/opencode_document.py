@@ -141,7 +141,7 @@ def _foreign_line(
     stamps: Iterator[int],
     directory: str,
 ) -> bytes | None:
-    """Returns a message with its parts under new ids; None where it is not kept."""
+    """Returns a message with its parts under new ids; None if it is not kept."""
     rebuilt = _foreign_message(message, session, names, directory)
     if rebuilt is None:
         return None

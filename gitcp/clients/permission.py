@@ -9,7 +9,7 @@ from gitcp.clients import codex_trust, hook_settings
 from gitcp.clients.client import SCOPES, Client, ClientPlaces, Permission
 from gitcp.errors import UsageError
 
-# Returns what a file holds; nothing where it is missing, or is no regular file.
+# Returns what a file holds; nothing if it is missing, or is no regular file.
 Read = Callable[[Path], bytes]
 
 
@@ -86,7 +86,7 @@ def _codex(client: Client, path: Path, places: ClientPlaces, read: Read) -> Perm
 
 
 def _droid(client: Client, path: Path, places: ClientPlaces, read: Read) -> Permission:
-    """Droid reads the hooks of its settings only where there is no file of hooks."""
+    """Droid reads the hooks of its settings only if there is no file of hooks."""
     del client, places
     hooks = path.with_name("hooks.json")
     if read(hooks):

@@ -77,7 +77,7 @@ def first_new_message(
 ) -> str | None:
     """Returns the id of the first message whose identity is not among the copied ones.
 
-    Messages are ids with identities. "" where none was copied, None where all were.
+    Messages are ids with identities. "" if none was copied, None if all were.
     """
     shares = False
     for ident, identity in messages:
@@ -115,7 +115,7 @@ def field(payload: Mapping[str, Any], name: str) -> Any:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Returns a text that a hook sent; None where it sent none."""
+    """Returns a text that a hook sent; None if it sent none."""
     value = payload.get(name)
     return value if isinstance(value, str) and value else None
 

@@ -108,7 +108,7 @@ def active(name: str, content: bytes) -> bytes:
 
 
 def exchange(name: str) -> Exchange | None:
-    """Returns how a client's conversations are exchanged; None where they are not."""
+    """Returns how a client's conversations are exchanged; None if they are not."""
     module = _EXCHANGES.get(name)
     return cast("Exchange", importlib.import_module(module)) if module else None
 

@@ -27,7 +27,7 @@ class HookFile(Protocol):
         """Returns the file with our hooks."""
 
     def unmerge(self, text: bytes) -> bytes | None:
-        """Returns the file without our hooks; None where nothing is left."""
+        """Returns the file without our hooks; None if nothing is left."""
 
     def installed(self, text: bytes) -> bool:
         """Whether our hooks are in the file."""

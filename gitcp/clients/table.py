@@ -91,7 +91,7 @@ class TableClient(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means; None where it came from another client."""
+        """Returns what a hook call means; None if it came from another client."""
         row = self.row
         if any(records.field(payload, name) is None for name in row.required):
             return None

@@ -30,7 +30,7 @@ def library() -> Any:
     """Returns the module pyrage.
 
     Raises:
-        EncryptionError: it is not installed.
+        EncryptionError: pyrage is not installed.
     """
     try:
         import pyrage  # noqa: PLC0415  optional
@@ -133,7 +133,7 @@ class Identities:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it is not a ciphertext, or was changed.
+            CorruptError: the data is not a ciphertext, or was changed.
         """
         if not data.startswith(_MAGIC):
             raise CorruptError("it is not encrypted with age", hint="do not use it")

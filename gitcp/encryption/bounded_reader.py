@@ -64,7 +64,7 @@ class Opening:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it is none, was changed, or is of another session.
+            CorruptError: the blob is not a ciphertext, was changed, or belongs to another session.
             TransferError: the plaintext exceeds a limit.
         """
         if entry.mode != FILE:

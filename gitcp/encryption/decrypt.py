@@ -48,7 +48,7 @@ class Decryptor:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it was changed, or not made by gitcp.
+            CorruptError: the encrypted commit was changed, or gitcp did not make it.
             TransferError: the plaintext exceeds a limit.
         """
         line: list[_Form] = []

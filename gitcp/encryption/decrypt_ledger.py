@@ -54,7 +54,7 @@ class PageDecryptor:
 
         Raises:
             NoKeyError: no key fits.
-            CorruptError: it was changed, or not made by gitcp.
+            CorruptError: the encrypted commit was changed, or gitcp did not make it.
             TransferError: the plaintext exceeds a limit.
         """
         forms: dict[bytes, _Form] = {}

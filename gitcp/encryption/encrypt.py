@@ -38,7 +38,7 @@ class Encryptor:
         """Remembers the records of a form that stands, to use them again.
 
         Raises:
-            CorruptError: it cannot be read.
+            CorruptError: the encrypted commit cannot be read.
         """
         if not self._objects.exists(bytes.fromhex(form)):
             return

@@ -108,7 +108,7 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `position` and `metadata` are JSON text, `null` for none. `effects` is the number of
     the last record of the session's ledger then, `ledger` the commit that has it; they
-    are left out where there is none. `converted` has an entry for each time that it came
+    are left out if there is none. `converted` has an entry for each time that it came
     from a repository of another hash.
     """
 

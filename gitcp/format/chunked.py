@@ -92,7 +92,7 @@ def read_list(root: bytes, read: ReadTree) -> Iterator[bytes]:
     """Yields the ids of the chunks in a list, in order.
 
     Raises:
-        ValueError: it is no such list.
+        ValueError: the tree is not a list of chunks.
     """
     for entry in _in_order(read(root), DIRECTORY):
         for inner in _in_order(read(entry.oid), FILE):

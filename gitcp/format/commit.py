@@ -25,7 +25,7 @@ class Commit(NamedTuple):
 
     @property
     def epoch(self) -> int:
-        """The committer's time in seconds, for display only; 0 where it is unreadable."""
+        """The committer's time in seconds, for display only; 0 if it is unreadable."""
         try:
             return int(self.committer.rsplit(b" ", 2)[1])
         except (IndexError, ValueError):

@@ -40,7 +40,7 @@ def encode_header(header: EventHeader) -> tuple[str, str]:
 
 
 def decode_header(commit: Commit) -> EventHeader | None:
-    """Returns what a commit says, or None where it is not an event of a graph."""
+    """Returns what a commit says, or None if it is not an event of a graph."""
     text = trailer(commit, TRAILER)
     if text is None:
         return None

@@ -29,7 +29,7 @@ def encode_label(line: LabelLine) -> bytes:
 
 
 def decode_label(raw: bytes) -> LabelLine | None:
-    """Returns what a line without its newline says; None where it is damaged."""
+    """Returns what a line without its newline says; None if it is damaged."""
     try:
         return msgspec.json.decode(raw, type=LabelLine)
     except (msgspec.MsgspecError, UnicodeDecodeError):

@@ -220,7 +220,7 @@ def records_of(commit: Commit, where: str) -> tuple[Record, ...]:
     """Returns the records that a ledger's commit holds.
 
     Raises:
-        CorruptError: it is no such commit, or a record is damaged.
+        CorruptError: the commit is not a ledger's, or a record is damaged.
         FormatTooNewError: a newer gitcp wrote it.
     """
     trailers = ledger_trailers(commit)

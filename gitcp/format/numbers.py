@@ -111,7 +111,7 @@ def is_whole(raw: bytes) -> bool:
 
 
 def decode_line(raw: bytes) -> NumberLine | None:
-    """Returns what a line without its newline says; None where it is damaged."""
+    """Returns what a line without its newline says; None if it is damaged."""
     if not is_whole(raw):
         return None
     try:

@@ -75,7 +75,7 @@ def decode(raw: bytes) -> Document:
 
     Raises:
         FormatTooNewError: a newer gitcp wrote it.
-        CorruptError: it is not a document.
+        CorruptError: the bytes are not a document.
     """
     try:
         version = msgspec.json.decode(raw, type=_Version).format

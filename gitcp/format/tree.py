@@ -67,7 +67,7 @@ def edit(
 ) -> bytes | None:
     """Returns the oid of `base` with `changes` applied, or None if nothing is left.
 
-    `changes` maps paths to their new entry, or to None where they are to go. Only
+    `changes` maps paths to their new entry, or to None if they are to go. Only
     trees on the way to a change are read and written. A path may replace a
     directory and the other way round; where both `a` and `a/b` are set, the deeper
     one wins.
@@ -151,7 +151,7 @@ def count(root: bytes, read: ReadTree) -> int:
 
 
 class Change(NamedTuple):
-    """One path that differs between two trees; None where it is absent."""
+    """One path that differs between two trees; None if it is absent."""
 
     path: bytes
     old: Entry | None

@@ -14,7 +14,7 @@ def commits_above(
     The oldest are first, and each comes after its parents.
 
     Raises:
-        GitFailedError: one cannot be read.
+        GitFailedError: a commit cannot be read.
     """
     exists = repository.objects.exists
     wanted = sorted(set(tips))
@@ -36,7 +36,7 @@ def stands_on(repository: Repository, commits: Sequence[str]) -> set[str]:
     """Returns the parents of some commits that are none of them.
 
     Raises:
-        CorruptError: one cannot be read.
+        CorruptError: a commit cannot be read.
     """
     read = repository.objects.commit
     parents = {

@@ -25,7 +25,7 @@ _WORDS = {
 _OCTAL = r"[0-7]+"
 _NUMBERS = {0: 0, 1: _GROUP, 2: _EVERYBODY}
 _OWNER = 0o600
-# Where a directory hands its group on by itself, git leaves this bit alone.
+# If a directory hands its group on by itself, git leaves this bit alone.
 _SET_GROUP = stat.S_ISGID if sys.platform.startswith("linux") else 0
 
 
@@ -85,7 +85,7 @@ PRIVATE = Access()
 
 
 def parse(value: str | None) -> Access:
-    """Returns what a value of `core.sharedRepository` means; None where it is not set.
+    """Returns what a value of `core.sharedRepository` means; None if it is not set.
 
     Raises:
         UnsupportedRepositoryError: git does not understand it either.

@@ -40,7 +40,7 @@ def check(top: Path, access: Access) -> None:
     """Looks at the directory `gitcp` of a git directory; it may be missing.
 
     Raises:
-        UnsupportedRepositoryError: it is a link or has one, or is another user's.
+        UnsupportedRepositoryError: the directory is or holds a link, or belongs to another user.
     """
     try:
         status = os.lstat(top)

@@ -49,7 +49,7 @@ def first_appearances(
     """Returns for each of some lines, from 1 on, the version in which it first appeared.
 
     Each version comes after those it was made from; the content was made from the last
-    one, or from all of `tips`. None where a line is in no version. `meanwhile` is called
+    one, or from all of `tips`. None if a line is in no version. `meanwhile` is called
     with each version that lines first appeared in, while others are still looked for.
 
     Raises:
@@ -85,7 +85,7 @@ def commits_of(
 ) -> Iterator[Callable[[], list[str | None]]]:
     """Has git look for the commit of HEAD's history that each of some lines came with.
 
-    Yields what waits for it and returns them; None where a line is in no commit.
+    Yields what waits for it and returns them; None if a line is in no commit.
 
     Raises:
         GitFailedError: git failed, here or later; a partial clone may lack what it needs.

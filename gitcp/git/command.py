@@ -48,7 +48,7 @@ def collect(
     """Runs a program without input and returns its output, both streams as they came.
 
     Raises:
-        NotFoundError: it cannot be started.
+        NotFoundError: the program cannot be started.
     """
     try:
         with at_fork.opening():
@@ -88,7 +88,7 @@ def tee(
     its affair, not ours; so is being told to end, which is handed on to it.
 
     Raises:
-        NotFoundError: it cannot be started.
+        NotFoundError: the program cannot be started.
     """
     tails = _Tail(keep), _Tail(keep)
     ended = threading.Event()

@@ -175,5 +175,5 @@ def _signature(path: str) -> _Signature | None:
 
 def is_set_by_user(values: Mapping[str, Sequence[str]], name: str) -> bool:
     """Whether a setting that gitcp gives its own git has another value, too."""
-    # What gitcp tells its own git comes last, and alone where there is nothing else.
+    # What gitcp tells its own git comes last, and alone if there is nothing else.
     return len(values.get(name, ())) > 1

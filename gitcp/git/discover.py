@@ -60,7 +60,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
     if len(fields) != _FIELDS:
-        # Where one path ends and the next begins cannot be told.
+        # It cannot be told where one path ends and the next begins.
         raise UnsupportedRepositoryError(
             f"the path {os.path.realpath(where)!a} has a line break in it",
             hint="rename the directory",

@@ -10,7 +10,7 @@ waited for, or noticed:
 * A reader walks from what refs reached when it began: it is waited for likewise.
 * git may take an object that it finds in a pack for its own instead of writing it. It
   touches the pack's time then, and holds `index.lock` while it fills an index. A pack
-  whose time changes during the work is put back. Where it changed before, what nothing
+  whose time changes during the work is put back. If it changed before, what nothing
   reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
 """
 
@@ -159,7 +159,7 @@ def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
     """Translates a failure that was caused by git's own gc removing something.
 
     It takes packs of gitcp's. It also removes loose objects, and packs of its own, that a
-    git which gitcp has started is about to read. Where nothing has gone, the failure stands.
+    git which gitcp has started is about to read. If nothing has gone, the failure stands.
 
     Raises:
         BusyError: git's gc removed something; none of gitcp's packs was removed.

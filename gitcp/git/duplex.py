@@ -21,7 +21,7 @@ def start(
     """Starts a program; `apart` gives it a process group and session of its own.
 
     Raises:
-        NotFoundError: it cannot be started.
+        NotFoundError: the program cannot be started.
     """
     try:
         with at_fork.opening():

@@ -63,7 +63,7 @@ class GitObjects(Objects):
         """Returns kind and size without reading the content.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the object is missing or damaged.
         """
         found = self._ask(_LOOK, oid)
         if found is None:
@@ -75,7 +75,7 @@ class GitObjects(Objects):
         """Returns the content of an object.
 
         Raises:
-            CorruptError: it is missing, damaged, or of another kind.
+            CorruptError: the object is missing, damaged, or of another kind.
         """
         known = self._small.get(oid)
         found, data = known or self._read(oid)
@@ -111,7 +111,7 @@ class GitObjects(Objects):
         """Yields the content of a blob of any size in chunks.
 
         Raises:
-            CorruptError: it is missing or damaged. What was yielded before must not be
+            CorruptError: the object is missing or damaged. What was yielded before must not be
                 kept then.
         """
         _, size = self.header(oid)
@@ -151,7 +151,7 @@ class GitObjects(Objects):
         """
         command = _TOGETHER if self._together else how
         verb = _VERBS[how] if self._together else b""
-        # Where an answer is not read to its end, as when a hook's time is over, the next
+        # If an answer is not read to its end, as when a hook's time is over, the next
         # would begin with the rest of it: such a git is not asked again.
         running = self._running.pop(command, None) or process.start(
             ["cat-file", command],
@@ -207,7 +207,7 @@ class GitObjects(Objects):
 
 def _end(running: process.Process) -> None:
     with suppress(PermissionError):
-        # Where this process runs as another user since, git ends as its input does.
+        # If this process runs as another user since, git ends as its input does.
         running.kill()
     running.communicate()
 

@@ -21,7 +21,7 @@ class Folder(msgspec.Struct, frozen=True):
     """A folder as it was last seen; path and names are base64, as they may be any bytes.
 
     `version` tells two directories apart that have one inode number after the other. It
-    is None where the disk does not say it. `names` are the names at the top.
+    is None if the disk does not say it. `names` are the names at the top.
     """
 
     path: str
@@ -70,7 +70,7 @@ def folder_at(top: Path) -> Folder:
     """Returns the folder at a path without links, as it is now.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the folder cannot be read.
     """
     status = os.stat(top)
     return Folder(
@@ -109,6 +109,6 @@ def _version(top: Path) -> str | None:
         finally:
             os.close(fd)
         generation = struct.unpack_from("=I", raw)[0]
-        # Where a disk has none it says 0.
+        # If a disk has none it says 0.
         return f"generation {generation}" if generation else None
     return None

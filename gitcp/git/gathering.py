@@ -52,7 +52,7 @@ class Gathering:
         return Repository(self.git_dir, self.git_dir, form=self._form)
 
     def make(self) -> None:
-        """Makes it, where it is missing or was being made.
+        """Makes it, if it is missing or was being made.
 
         Raises:
             GitFailedError: git would not.
@@ -104,7 +104,7 @@ class Gathering:
         here that the commits may stand on, of the same session.
 
         Raises:
-            TransferError: they cannot be read.
+            TransferError: a commit cannot be read.
         """
         held = self._values([*tips, *near])
         new = sorted(set(tips.values()) - held)

@@ -208,12 +208,12 @@ class GitRefs:
     ) -> dict[str, tuple[str, str]]:
         """Moves several refs at one moment, or none; durable on return.
 
-        `decide` says where they are to be, `store` makes the objects durable. Where one of
+        `decide` says where they are to be, `store` makes the objects durable. If one of
         them moves meanwhile, both are called again. Returns what was and what is, for each
         ref that moved.
 
         Raises:
-            BranchMovedError: they kept moving.
+            BranchMovedError: the refs kept moving.
             BusyError, StorageError: as `compare_and_swap`; nothing moved.
         """
         chosen = sorted(set(names))
@@ -295,7 +295,7 @@ class GitRefs:
         )
         assert running.stdin is not None
         assert running.stdout is not None
-        # Where git has given up, it says why at the end.
+        # If git has given up, it says why at the end.
         with suppress(BrokenPipeError):
             running.stdin.write(b"\n".join([b"start", *changes, b"prepare", b""]))
             running.stdin.flush()
@@ -320,7 +320,7 @@ class GitRefs:
         A ref that comes with a commit is deleted only while it points there.
 
         Raises:
-            GitFailedError: one points elsewhere, or git could not.
+            GitFailedError: a ref points elsewhere, or git failed.
             UnsafePathError: a name is not one of gitcp's refs.
         """
         if lines := deletions(refs):
@@ -337,7 +337,7 @@ def _sync(directory: Path) -> None:
     synced: set[str] = set()
     while missing := set(_content(directory / _LIST).decode().split()) - synced:
         for name in missing:
-            # Where git merged tables meanwhile, the list names another.
+            # If git merged tables meanwhile, the list names another.
             with suppress(FileNotFoundError):
                 durable.sync_file(directory / name)
         synced |= missing

@@ -37,7 +37,7 @@ def used_at(pack: Path) -> int | None:
 
 
 def latest(times: Iterable[int | None]) -> int | None:
-    """Returns the latest of some times; None where there is none."""
+    """Returns the latest of some times; None if there is none."""
     return max((at for at in times if at is not None), default=None)
 
 

@@ -94,7 +94,7 @@ class LibgitObjects(Objects):
         """Returns kind and size without reading the content.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the object is missing or damaged.
         """
         if (asked := self._git()) and (found := asked.header(oid)):
             return found
@@ -112,12 +112,12 @@ class LibgitObjects(Objects):
         """Returns the content of an object.
 
         Raises:
-            CorruptError: it is missing, damaged, or of another kind.
+            CorruptError: the object is missing, damaged, or of another kind.
         """
         asked = self._git()
         answer = asked.read(oid) if asked else None
         if answer is None:
-            # Where git did not have it whole, libgit2 says what is wrong with it.
+            # If git did not have it whole, libgit2 says what is wrong with it.
             odb = self._odb
             try:
                 number, data = odb.read(self._id(raw=oid))
@@ -135,7 +135,7 @@ class LibgitObjects(Objects):
     def walk(self, tips: Sequence[str], hidden: Sequence[str]) -> list[str] | None:
         """Returns the commits that tips reach and hidden ones do not, parents first.
 
-        None where git has to say what is wrong.
+        None if git has to say what is wrong.
         """
         odb = self._odb
         import pygit2  # noqa: PLC0415  loaded by now
@@ -171,7 +171,7 @@ class LibgitObjects(Objects):
         """Yields the content of a blob of any size in chunks.
 
         Raises:
-            CorruptError: it is missing or damaged. The hash is checked here too: what
+            CorruptError: the object is missing or damaged. The hash is checked here too: what
                 was yielded before must not be kept then.
         """
         _, size = self.header(oid)
@@ -193,7 +193,7 @@ def streamed(
     """Yields the content of a large blob in chunks, from a git process of its own.
 
     Raises:
-        CorruptError: it is damaged. What was yielded before must not be kept then.
+        CorruptError: the object is damaged. What was yielded before must not be kept then.
     """
     reader = process.start(
         # Larger ones git streams, too, unless they are deltas.
@@ -230,7 +230,7 @@ class _CatFile:
         self._small: dict[bytes, tuple[str, bytes]] = {}
 
     def read(self, oid: bytes) -> tuple[str, bytes] | None:
-        """Returns kind and content; None where git does not have it, or not whole."""
+        """Returns kind and content; None if git does not have it, or not whole."""
         if oid in self._small:
             return self._small[oid]
         found = self._ask("--batch", oid)
@@ -242,13 +242,13 @@ class _CatFile:
         return found.kind, found.data
 
     def header(self, oid: bytes) -> tuple[str, int] | None:
-        """Returns kind and size; None where git does not have it."""
+        """Returns kind and size; None if git does not have it."""
         found = self._ask("--batch-check", oid)
         return found and (found.kind, found.size)
 
     def _ask(self, how: str, oid: bytes) -> "_Answer | None":
         self.left -= 1
-        # Where an answer is not read to its end, as when a hook's time is over, the next
+        # If an answer is not read to its end, as when a hook's time is over, the next
         # would begin with the rest of it: such a git is not asked again.
         running = self._running.pop(how, None) or process.start(
             ["cat-file", how],

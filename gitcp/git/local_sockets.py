@@ -84,7 +84,7 @@ def from_daemon(place: str, token: str, until: float) -> bytes:
     """Returns what git's daemon says, asked as git asks it (`simple-ipc`).
 
     Raises:
-        WatcherError: it is not running, or says nothing that makes sense.
+        WatcherError: the daemon is not running, or its answer is not valid.
     """
     body = token.encode("utf-8", "surrogateescape") or b"none"
     with _connected(place, "git's daemon", until) as lines:
@@ -123,7 +123,7 @@ def from_watchman(
     ones, which `paths` of an answer takes for all.
 
     Raises:
-        WatcherError: it does not run, does not watch the directory, or makes no sense.
+        WatcherError: Watchman does not run or watch the directory, or its answer is not valid.
     """
     question: list[Any] = ["clock", top]
     if token is not None:
@@ -153,7 +153,7 @@ def watchman_socket(raw: bytes) -> str:
     """Returns the path that `watchman get-sockname` printed.
 
     Raises:
-        WatcherError: it printed none.
+        WatcherError: it printed no path.
     """
     try:
         return str(json.loads(raw)["sockname"])

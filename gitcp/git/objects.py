@@ -71,7 +71,7 @@ class Objects(ABC):
         """Yields the content of a file in pieces; see `files`.
 
         Raises:
-            CorruptError: it is missing or damaged. What was yielded before must not be
+            CorruptError: the object is missing or damaged. What was yielded before must not be
                 kept then.
         """
         if oid not in self.chunked:
@@ -104,7 +104,7 @@ class Objects(ABC):
         """Returns kind and size without reading the content.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the object is missing or damaged.
         """
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Objects(ABC):
         """Returns the content of an object.
 
         Raises:
-            CorruptError: it is missing, damaged, or of another kind.
+            CorruptError: the object is missing, damaged, or of another kind.
         """
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Objects(ABC):
         """Yields the content of a blob of any size in chunks.
 
         Raises:
-            CorruptError: it is missing or damaged. What was yielded before must not be
+            CorruptError: the object is missing or damaged. What was yielded before must not be
                 kept then.
         """
 
@@ -209,7 +209,7 @@ def size_of(objects: Objects, oid: bytes) -> int:
     """Returns the size of a file's content; see `Objects.files`.
 
     Raises:
-        CorruptError: it is missing or damaged.
+        CorruptError: the object is missing or damaged.
     """
     if oid in objects.chunked:
         return objects.chunked.name(oid).size

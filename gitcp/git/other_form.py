@@ -35,7 +35,7 @@ def is_meant(reason: str) -> bool:
 
 
 def of_bundle(path: str) -> ObjectFormat | None:
-    """Returns the form of the ids in a bundle; None where it does not say so.
+    """Returns the form of the ids in a bundle; None if it does not say so.
 
     Raises:
         OSError: the file cannot be read.

@@ -113,7 +113,7 @@ class PackWriter:
     def close(self) -> tuple[Path, Path, str] | None:
         """Completes pack and index; returns both and the pack's name.
 
-        None where nothing was added. Neither is synced: `Transaction.adopt` does that once
+        None if nothing was added. Neither is synced: `Transaction.adopt` does that once
         their times are set. The name is made of the ids, as git makes it.
         """
         deflater, self._deflater = self._deflater, None
@@ -217,7 +217,7 @@ def read_entry(body: bytes) -> tuple[str, bytes]:
     """Returns kind and content of what `entry` made.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the body is damaged.
     """
     at = 0
     while body[at] & 0x80:

@@ -11,14 +11,14 @@ from gitcp import at_fork
 _DEFAULTS = {"LESS": "FRX", "LV": "-c"}
 # A pager with one of these is a line for a shell.
 _SHELL = r"[|&;<>()$`\\\"' \t\n*?\[#~=%]"
-# A shell's status where there is no such command, or it cannot be run.
+# A shell's status if there is no such command, or it cannot be run.
 _MISSING = frozenset({126, 127})
 
 
 def show(pager: str, content: IO[bytes]) -> bool:
     """Shows a file from its current position, until the user leaves the pager.
 
-    Returns False where the pager could not be started: nothing was shown.
+    Returns False if the pager could not be started: nothing was shown.
     """
     command = ["sh", "-c", pager] if re.search(_SHELL, pager) else [pager]
     try:

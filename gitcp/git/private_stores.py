@@ -70,7 +70,7 @@ def every_store() -> list[PrivateStore]:
 
     Raises:
         UnsupportedRepositoryError: the directory that they are in is another user's.
-        StorageError: it cannot be read.
+        StorageError: the directory of the stores cannot be read.
     """
     root = _root()
     with durable.storage("looking for private stores"):
@@ -149,7 +149,7 @@ def repository_around(directory: str | os.PathLike[str]) -> Repository | None:
     """Returns the repository of the private store for a directory without git, or None.
 
     Raises:
-        UnsureFolderError: it may be another folder's; the user has to say.
+        UnsureFolderError: the store may be another folder's; the user has to decide.
         UnsupportedRepositoryError: gitcp does not serve it.
     """
     found = find(directory)
@@ -219,7 +219,7 @@ def make(directory: str | os.PathLike[str]) -> Found:
     Raises:
         UnsupportedRepositoryError: the folder is not a project, or has the state directory
             in it.
-        GitFailedError, StorageError: it cannot be made.
+        GitFailedError, StorageError: the store cannot be made.
     """
     top = Path(os.path.realpath(directory))
     _check_apart(top)

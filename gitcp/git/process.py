@@ -134,7 +134,7 @@ def detach(words: Sequence[str], *, cwd: str) -> None:
     """Runs a program that starts another one and ends, in a session of its own.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the program cannot be started.
     """
     with at_fork.opening():
         started = subprocess.Popen(
@@ -162,7 +162,7 @@ def start_program(
     `inherit` are descriptors that it gets, with the same numbers.
 
     Raises:
-        GitFailedError: it cannot be started.
+        GitFailedError: the program cannot be started.
     """
     try:
         with at_fork.opening():
@@ -198,8 +198,8 @@ def finish(
 
     Raises:
         GitFailedError: the exit status is not in `accept`.
-        GitTimeoutError: it took too long.
-        GitStoppedError: it was to stop.
+        GitTimeoutError: the program took too long.
+        GitStoppedError: the caller asked it to stop.
     """
     try:
         out, err = _outcome(process, data, timeout, stop)

@@ -34,10 +34,10 @@ def fetch(
 ) -> None:
     """Fetches those of some objects that are missing, as git does when it meets one.
 
-    It changes no ref. Where the repository is no partial clone nothing is done.
+    It changes no ref. If the repository is no partial clone nothing is done.
 
     Raises:
-        TransferError: none of the remotes sends them.
+        TransferError: no remote sends the objects.
     """
     promisors = remotes(config)
     if not promisors:

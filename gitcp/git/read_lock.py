@@ -23,7 +23,7 @@ READERS = "readers.lock"
 def reading(repository: Repository) -> Iterator[None]:
     """Keeps all that refs reach now until the end, whatever is pruned meanwhile.
 
-    Where there is no store yet, or nothing can be written, there is nothing to hold.
+    If there is no store yet, or nothing can be written, there is nothing to hold.
     """
     held = _join(repository)
     process = os.getpid()

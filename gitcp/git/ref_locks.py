@@ -23,7 +23,7 @@ def settle(lock: Path, *, decided: bool) -> None:
 def break_stale(lock: Path, transactions: Path) -> None:
     """Removes a lock that a dead gitcp left; leaves any other alone.
 
-    Where that one was past its commit point, the ref moves as it had decided.
+    If that one was past its commit point, the ref moves as it had decided.
     """
     # It may go, or become another's, at any moment until its owner is locked.
     with suppress(FileNotFoundError):

@@ -90,7 +90,7 @@ class RefStorage:
         it keeps git from stumbling over it.
 
         Raises:
-            RefsMovedError: they are elsewhere now.
+            RefsMovedError: the refs are in another storage now.
             BusyError: a migration did not end in time.
         """
         if migration(self._common) is not None and not durable.until(
@@ -169,7 +169,7 @@ def settled(common_dir: Path, timeout: float) -> str:
     """Waits until the configuration names the storage that is there, and returns it.
 
     Raises:
-        BusyError: it did not come to that in time.
+        BusyError: the migration did not end in time.
     """
 
     def look() -> str | None:

@@ -16,7 +16,7 @@ class HeadMove(NamedTuple):
 
 
 def moves(repository: Repository, most: int) -> list[HeadMove]:
-    """Returns the last moves of HEAD, newest first; none where there is no reflog."""
+    """Returns the last moves of HEAD, newest first; none if there is no reflog."""
     said = b""
     with suppress(GitFailedError):
         said = repository.git(

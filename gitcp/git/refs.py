@@ -99,7 +99,7 @@ class FileRefs:
         """Returns the commit a ref points to, or None.
 
         Raises:
-            CorruptError: it is a ref of gitcp's, and its file holds none. It must not
+            CorruptError: the ref is gitcp's, and its file does not hold a commit id. It must not
                 read as one that is not there: a caller that then created it again would
                 lose all that it held.
         """
@@ -124,7 +124,7 @@ class FileRefs:
         return packed[at - self._digits : at].decode() if at >= self._digits else None
 
     def written(self, name: str) -> float | None:
-        """Returns when a ref was last written; None where only a packed file has it."""
+        """Returns when a ref was last written; None if only a packed file has it."""
         try:
             return (self._common / name).stat().st_mtime
         except OSError:
@@ -256,7 +256,7 @@ class FileRefs:
         A ref that comes with a commit is deleted only while it points there.
 
         Raises:
-            GitFailedError: one points elsewhere, or git could not.
+            GitFailedError: a ref points elsewhere, or git failed.
             UnsafePathError: a name is not one of gitcp's refs.
         """
         if lines := deletions(refs):

@@ -46,7 +46,7 @@ def find(repository: Repository, given: str) -> str:
     """Returns how a remote is called: by its name, a URL, or a pattern over shards.
 
     Raises:
-        UsageError: it is none of them, or its address is one that runs programs.
+        UsageError: the text is none of these, or the address would run a program.
     """
     if shard_pattern.parse(given) is not None:
         return given
@@ -122,7 +122,7 @@ def advertised(
     """Asks a remote for its refs below some prefixes, at another `address` if need be.
 
     Raises:
-        TransferError: it cannot be reached, or says what is not a list of refs.
+        TransferError: the remote cannot be reached, or its answer is not a list of refs.
     """
     try:
         ended = transport.run(

@@ -58,7 +58,7 @@ def follow_refs(repository: "Repository", left: object) -> "FileRefs | GitRefs":
     `left` are the refs that are not there any more.
 
     Raises:
-        BusyError: it does not end.
+        BusyError: the migration does not end.
     """
     if repository.refs is left:
         timeout = repository.refs.lock_timeout
@@ -253,7 +253,7 @@ class Repository:
 
         Raises:
             GitFailedError: git failed.
-            GitTimeoutError: it took more than `timeout` seconds, and was killed.
+            GitTimeoutError: git took more than `timeout` seconds, and was killed.
             GitStoppedError: `stop` said so, and it was killed.
         """
         env = {"GIT_DIR": str(self.common_dir)}

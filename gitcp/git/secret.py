@@ -49,10 +49,10 @@ class KeyFile:
         return own if not self._first.exists() and own.exists() else self._first
 
     def read(self) -> bytes | None:
-        """Returns the key; None where there is none, or none that can be believed.
+        """Returns the key; None if there is none, or none that can be believed.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the key file cannot be read.
         """
         return self._read(self.path)
 
@@ -60,7 +60,7 @@ class KeyFile:
         """Returns the keys of private stores that were moved here: theirs are believed too.
 
         Raises:
-            OSError: one cannot be read.
+            OSError: a key file cannot be read.
         """
         found = sorted(self._first.parent.glob(f"{self._first.name}{_ADOPTED}*"))
         keys = [self._read(path) for path in found]
@@ -104,7 +104,7 @@ class KeyFile:
         return raw if len(raw) == SIZE else None
 
     def make(self, scratch: Path | None = None) -> bytes:
-        """Returns the key, and makes it first where there is none.
+        """Returns the key, and makes it first if there is none.
 
         It is written to `scratch` first, or beside its place. Of two that make one at
         once, the first wins.
@@ -149,15 +149,15 @@ class DerivedKey:
         self._key = KeyFile(repository)
 
     def read(self) -> bytes | None:
-        """Returns the key; None where there is none, or none that can be believed.
+        """Returns the key; None if there is none, or none that can be believed.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the key file cannot be read.
         """
         return self._earlier.read() or self._derived(self._key.read())
 
     def make(self) -> bytes:
-        """Returns the key, and makes the repository's first where there is none.
+        """Returns the key, and makes the repository's first if there is none.
 
         Raises:
             OSError: the disk refused.
@@ -171,7 +171,7 @@ class DerivedKey:
         a file of its own came later: an older gitcp was used here meanwhile.
 
         Raises:
-            OSError: one cannot be read.
+            OSError: a key file cannot be read.
         """
         bases = [self._key.read(), *self._key.adopted()]
         derived = [derive(key, self._label) for key in bases if key is not None]

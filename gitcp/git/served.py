@@ -52,7 +52,7 @@ def check_place(top: Path) -> None:
     """Refuses a work tree that is not a project.
 
     Raises:
-        UnsupportedRepositoryError: it is the home directory, or contains it.
+        UnsupportedRepositoryError: the work tree is the home directory, or contains it.
     """
     real = Path(os.path.realpath(top))
     home = os.environ.get("HOME")

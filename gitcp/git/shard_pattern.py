@@ -49,7 +49,7 @@ def parse(given: str) -> ShardPattern | None:
     """Returns the pattern that an address is; None for an address without a field.
 
     Raises:
-        UsageError: it has a field, and is not a pattern that gitcp can use.
+        UsageError: the address has a field, and gitcp cannot use the pattern.
     """
     fields = _FIELD.findall(given)
     address = _URL.fullmatch(given)
@@ -80,7 +80,7 @@ def _check_host(scheme: str, host: str) -> None:
     """Refuses a host that a pattern cannot have.
 
     Raises:
-        UsageError: it has the field, or what may be secret.
+        UsageError: the host contains the field, or something that may be secret.
     """
     user, _, _ = host.rpartition("@")
     # The pattern is in the names of refs and in the spool, where every reader sees it.

@@ -66,7 +66,7 @@ class Stock:
         return len(set().union(*(self._oids[name] for name in self._kept)))
 
     def split(self, keep: set[bytes], unwanted: set[bytes]) -> Split | None:
-        """Returns what to replace; None where all is as it should be.
+        """Returns what to replace; None if all is as it should be.
 
         `keep` is what is reached, `unwanted` what goes without any grace.
         """

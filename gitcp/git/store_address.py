@@ -32,7 +32,7 @@ def check_given(url: str) -> bool:
     """Whether an address that a user typed is that of an object store.
 
     Raises:
-        UsageError: it is that of a directory that cannot be one.
+        UsageError: the address names a directory that cannot be an object store.
     """
     directory = directory_of(url)
     if directory is None:

@@ -195,7 +195,7 @@ def _attend(
 
 
 def _offer(stdin: IO[bytes], data: bytes, ready: selectors.BaseSelector) -> None:
-    """Has git's input wait for `data`; closes it where there is none."""
+    """Has git's input wait for `data`; closes it if there is none."""
     if data:
         os.set_blocking(stdin.fileno(), False)
         ready.register(stdin, selectors.EVENT_WRITE)
@@ -221,7 +221,7 @@ class _Patience:
         """Gives up on a transfer that says nothing, or takes too long.
 
         Raises:
-            TransferError: it did.
+            TransferError: the transfer sent nothing for too long, or took too long.
         """
         if self._look is not None and (grown := self._look()) != self._seen:
             self._seen = grown

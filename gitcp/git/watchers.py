@@ -66,7 +66,7 @@ class Unused(NamedTuple):
 class Answer(NamedTuple):
     """What a watcher said: a token for the next time, and the paths that may have changed.
 
-    `paths` is None where all may have. `version` is the one of the hook's protocol.
+    `paths` is None if all may have. `version` is the one of the hook's protocol.
     """
 
     token: str
@@ -75,7 +75,7 @@ class Answer(NamedTuple):
 
 
 def configured(repository: Repository) -> Watcher | Unused | None:
-    """Returns the watcher of a repository; None where its user has none.
+    """Returns the watcher of a repository; None if its user has none.
 
     Raises:
         GitFailedError: git cannot read its configuration.
@@ -282,7 +282,7 @@ def _parsed(raw: bytes, version: int, asked: str) -> Answer:
 
 
 def _paths(names: bytes) -> frozenset[bytes] | None:
-    """Returns the names of an answer; None where one may stand for another."""
+    """Returns the names of an answer; None if one may stand for another."""
     if any(mark in names for mark in _REPLACED):
         return None
     found: set[bytes] = set()

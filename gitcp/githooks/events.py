@@ -45,7 +45,7 @@ def install(repository: Repository) -> HooksReport:
 
 
 def uninstall(repository: Repository) -> HooksReport | None:
-    """Takes gitcp out of the repository's hooks; None where it was not in them."""
+    """Takes gitcp out of the repository's hooks; None if it was not in them."""
     return scripts.uninstall(repository)
 
 

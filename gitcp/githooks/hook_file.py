@@ -131,7 +131,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Makes an executable file hold `content`, in one step; False where it does."""
+    """Makes an executable file hold `content`, in one step; False if it does."""
     old = read(path)
     if old == content and os.access(path, os.X_OK):
         return False

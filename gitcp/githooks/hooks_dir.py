@@ -21,7 +21,7 @@ class Scope(StrEnum):
 
 
 class ConfiguredHooksPath(NamedTuple):
-    """`core.hooksPath` with `~` resolved; None where it is not set.
+    """`core.hooksPath` with `~` resolved; None if it is not set.
 
     `local` is the repository's own setting, word for word.
     """
@@ -34,7 +34,7 @@ class ConfiguredHooksPath(NamedTuple):
 class HooksDir(NamedTuple):
     """The directory gitcp's part goes to.
 
-    `original` is None where that is git's own choice. Where gitcp must not write there
+    `original` is None if that is git's own choice. If gitcp must not write there
     (the project's tracked files, a directory that several repositories use), it is the
     directory git looks in without gitcp, and `directory` is one that leads on to it.
     """
@@ -46,7 +46,7 @@ class HooksDir(NamedTuple):
 def configured(repository: Repository) -> ConfiguredHooksPath:
     """Returns what `core.hooksPath` is, leaving out what gitcp says to its own git."""
     repository.reread()
-    # Where nothing else is configured, there is no scope to ask git for.
+    # If nothing else is configured, there is no scope to ask git for.
     if repository.config.get("core.hookspath") == [_OFF]:
         return ConfiguredHooksPath(None, Scope.NONE)
     output = repository.git(

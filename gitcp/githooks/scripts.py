@@ -61,7 +61,7 @@ _BEFORE = "gitcp.hooksPathBefore"
 class InstallRecord(msgspec.Struct, frozen=True):
     """The record of an installation: `.git/gitcp/git-hooks.json`.
 
-    `original` is the hooks path that `directory` leads on to, or None where gitcp joined
+    `original` is the hooks path that `directory` leads on to, or None if gitcp joined
     the hooks themselves. In the first case `local` is the repository's own setting word
     for word, `before` its configuration file as it was (base64), and `after` the SHA-256
     of what that became.
@@ -192,7 +192,7 @@ def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
 
 
 def uninstall(repository: Repository) -> HooksReport | None:
-    """Takes gitcp out of the hooks; None where it was not in them.
+    """Takes gitcp out of the hooks; None if it was not in them.
 
     Raises:
         StorageError: the disk refused.

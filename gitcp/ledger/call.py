@@ -133,7 +133,7 @@ def _record_key(record: Record) -> tuple[str, int, str]:
 
 
 def after(call: Call | None, record: Record) -> Call | None:
-    """Returns a step after one more record; None where its beginning is missing."""
+    """Returns a step after one more record; None if its beginning is missing."""
     if record.kind == INTENT:
         if call is None:
             slot = StepSlot(record.scope, record.step, record.call)

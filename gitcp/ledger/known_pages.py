@@ -42,6 +42,6 @@ class KnownPages:
         self.pages += new
 
     def after(self, page: str) -> list[LedgerCommit] | None:
-        """Returns the pages after one; None where that one is not known."""
+        """Returns the pages after one; None if that one is not known."""
         found = self.places.get(page)
         return None if found is None else self.pages[found:]

@@ -99,7 +99,7 @@ class Ledger:
     def after(self, page: str, last: int) -> list[LedgerCommit] | None:
         """Returns the pages after one, whose last record has the number `last`.
 
-        Those before it are not read for that. None where it is not in the ledger (now).
+        Those before it are not read for that. None if it is not in the ledger (now).
         """
         with self._lock:
             if self._current and page in self._known.places:
@@ -116,7 +116,7 @@ class Ledger:
     def select(self, wanted: Callable[[str], bool]) -> Kept | None:
         """Returns those pages kept beside the store that are about scopes that are wanted.
 
-        `after` has those that follow. None where pages were read already, where none are
+        `after` has those that follow. None if pages were read already, where none are
         kept, or where they belong to another ledger.
         """
         with self._log.held(catch_up=True), self._lock:
@@ -145,7 +145,7 @@ class Ledger:
     def position(self) -> tuple[int, str]:
         """Returns how far it has come: the number of its last record, and its tip.
 
-        0 and an empty text where there is none.
+        0 and an empty text if there is none.
 
         Raises:
             CorruptError: the last page is damaged.
@@ -232,7 +232,7 @@ class Ledger:
         """Returns the JSON text of a result.
 
         Raises:
-            CorruptError: it is missing.
+            CorruptError: the object is missing.
             BusyError: another process kept the write-ahead log.
         """
         if not record.size:
@@ -309,7 +309,7 @@ class Ledger:
     def adopt(self, theirs: str) -> str:
         """Makes this ledger hold all of another that went on from the same beginning.
 
-        Its objects are in the repository, and it was judged. Where ours has it already
+        Its objects are in the repository, and it was judged. If ours has it already
         nothing changes; where it goes on from ours, ours moves there; where both grew a
         page joins them. Returns which of it: `up-to-date`, `created`, `fast-forward` or
         `joined`.
@@ -354,7 +354,7 @@ class Ledger:
         """Puts the write-ahead log into git.
 
         Raises:
-            BusyError, StorageError: it stays, and nothing is lost.
+            BusyError, StorageError: the log stays, and nothing is lost.
         """
         with self._log.held():
             self._log.drain()
@@ -366,7 +366,7 @@ class Ledger:
         A caller that rewrites its pages does so inside this context.
 
         Raises:
-            BusyError, StorageError: it could not be drained; nothing is lost.
+            BusyError, StorageError: the log could not be drained; nothing is lost.
         """
         with self._log.drained():
             yield

@@ -35,7 +35,7 @@ class Index(msgspec.Struct, array_like=True, frozen=True):
 
     `page` is the oid of the last one, and `last` the number of its last record. `scopes`
     has for each page the scope of the steps that it is about, if it is about nothing else
-    and they began in this file; it is empty where the pages do not follow one another.
+    and they began in this file; it is empty if the pages do not follow one another.
     """
 
     page: str
@@ -86,7 +86,7 @@ class PageCache:
     def select(self, wanted: Callable[[str], bool]) -> Kept | None:
         """Returns those of the kept pages that are about steps in scopes that are wanted.
 
-        Also those that are about something else. None where the pages that are kept do
+        Also those that are about something else. None if the pages that are kept do
         not follow one another, or there are none. `keep` takes what follows on them.
         """
         pages: list[LedgerCommit] = []

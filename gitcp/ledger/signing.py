@@ -45,7 +45,7 @@ class RecordSigner:
         return self._fits(given, undo_text(record))
 
     def seal_file(self, text: bytes, *, create: bool = False) -> bytes | None:
-        """Returns the seal of a file beside the store; None where there is no key.
+        """Returns the seal of a file beside the store; None if there is no key.
 
         Raises:
             StorageError: the key cannot be read or made.
@@ -69,7 +69,7 @@ class RecordSigner:
         return any(_same(given, _seal(key, text)[:digits]) for key in self._others)
 
     def _of(self, text: bytes, *, create: bool = False) -> str:
-        """Returns a seal; empty where this repository has none to give."""
+        """Returns a seal; empty if this repository has none to give."""
         if self._secret is None:
             self._secret = self._read(create=create)
         if self._secret is None:

@@ -1,6 +1,6 @@
 """Replays a ledger: the state of each step, on each branch.
 
-Where two lines were joined, both are read from where they parted, each as its own
+If two lines were joined, both are read from where they parted, each as its own
 repository saw it, and then put together: what is finished on either is finished.
 """
 

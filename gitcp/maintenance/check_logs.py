@@ -34,7 +34,7 @@ class LogRoom:
         """Takes away what is going to be read.
 
         Raises:
-            CorruptError: it is too much.
+            CorruptError: there is no room for `size` bytes.
         """
         self._left -= size
         if self._left < 0:

@@ -42,7 +42,7 @@ class TreeCheck:
         self._pointers: dict[bytes, bool] = {}
 
     def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
-        """Checks a tree and what is below; None where something is wrong there."""
+        """Checks a tree and what is below; None if something is wrong there."""
         below = self._trees.get(oid)
         if below is None:
             below = self._read_tree(oid, prefix, depth)
@@ -159,7 +159,7 @@ def check_hash(objects: Objects, oid: bytes, kind: str) -> None:
     """Raises if an object's content does not match its id.
 
     Raises:
-        CorruptError: it does not, or the object is missing.
+        CorruptError: the content does not match, or the object is missing.
     """
     if not is_object(oid, kind, objects.read(oid, kind)):
         raise CorruptError(f"the object {oid.hex()} is damaged")

@@ -102,7 +102,7 @@ def held(workspace: Workspace) -> int:
 
 
 def _held_of_rest(workspace: Workspace, glob: str) -> int:
-    """Returns what `_held` does, of what is there; 0 where git cannot walk that either."""
+    """Returns what `_held` does, of what is there; 0 if git cannot walk that either."""
     with suppress(GitFailedError):
         return _held(workspace, glob, *_INCOMPLETE)
     return 0

@@ -111,7 +111,7 @@ def delete_checkpoints(workspace: Workspace) -> Remains:
     """Deletes every checkpoint and ledger, and all objects that only they reached.
 
     As a purge it waits for no grace of git's in gitcp's own packs. What git itself has
-    packed, or written loose, stays until git removes it. Where it fails after the refs went,
+    packed, or written loose, stays until git removes it. If it fails after the refs went,
     a second call removes the objects.
 
     Raises:

@@ -60,7 +60,7 @@ class _Check:
         self._new = new
         self._ref = LedgerKey(component).ref
         self._commits: dict[bytes, Commit] = {}
-        # The number of the last record of each commit, None where it cannot be known.
+        # The number of the last record of each commit, None if it cannot be known.
         self._last: dict[bytes, int | None] = {}
         self._known: set[str] = set()
         self._stands_for: set[str] = set()
@@ -121,7 +121,7 @@ class _Check:
             yield Fault(f"{oid.hex()} has parents that it does not join (E1)")
         before = self._last.get(commit.parents[0]) if commit.parents else 0
         for record in records:
-            # Where the beginning is damaged the numbers before are not known.
+            # If the beginning is damaged the numbers before are not known.
             if before is not None and record.n != before + 1:
                 yield Fault(f"record {record.n} follows on {before} (E3)")
             before = record.n

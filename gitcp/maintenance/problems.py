@@ -9,9 +9,9 @@ DAMAGED, UNSAFE, HEAD = "damaged", "unsafe", "head"
 
 
 class Problem(NamedTuple):
-    """Something wrong; `checkpoint` is None where not even its id can be read.
+    """Something wrong; `checkpoint` is None if not even its id can be read.
 
-    `kind` and `oid` name the object at fault where it is missing or damaged; `unsafe`
+    `kind` and `oid` name the object at fault if it is missing or damaged; `unsafe`
     marks a path that must not be written. `about` says what sort of problem it is.
     """
 

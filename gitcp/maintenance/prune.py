@@ -51,7 +51,7 @@ class PrunePlan(NamedTuple):
     """The result of a prune, or of its dry run.
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
-    objects, None where no size was asked for. `threads` are sessions that are LangGraph's,
+    objects, None if no size was asked for. `threads` are sessions that are LangGraph's,
     and left as they are. `unreadable` says which branches stay as they are because what
     decides about them is damaged.
     """
@@ -84,8 +84,8 @@ def plan_prune(
     the rest fits.
 
     Raises:
-        NotFoundError: one of `only` does not exist.
-        UsageError: one of them is a thread of LangGraph.
+        NotFoundError: a branch of `only` does not exist.
+        UsageError: a session of `only` is a thread of LangGraph.
         CorruptError: the journal of an open restore cannot be read.
     """
     forest = RetentionGraph(workspace.store)
@@ -251,7 +251,7 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
     if go:
-        # It has words of what went. Where another process has it, its next search drops them.
+        # It has words of what went. If another process has it, its next search drops them.
         with suppress(BusyError):
             search_files.remove_where_there(repository, timeout=timeout)
     return wanted._replace(
@@ -267,7 +267,7 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
     then, if no other process is at work and the user's own history is not large.
 
     Raises:
-        GitcpError: it could not be done now; a later save will.
+        GitcpError: the branch cannot be pruned now; a later save prunes it.
     """
     limit = workspace.settings.max_checkpoints
     step = max(1, limit // _PART)

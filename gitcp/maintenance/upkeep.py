@@ -60,7 +60,7 @@ class Size(NamedTuple):
 
 
 def read_note(repository: Repository) -> UpkeepNote:
-    """Returns what earlier runs noted; nothing where that cannot be read."""
+    """Returns what earlier runs noted; nothing if that cannot be read."""
     with suppress(OSError, msgspec.MsgspecError):
         raw = (repository.store_dir / _NOTE).read_bytes()
         return msgspec.json.decode(raw, type=UpkeepNote)
@@ -124,7 +124,7 @@ def start_if_due(workspace: Workspace) -> None:
 
 
 def upkeep_lock(repository: Repository) -> int | None:
-    """Takes the lock that a run holds; None where one is at work.
+    """Takes the lock that a run holds; None if one is at work.
 
     Raises:
         StorageError: the disk refused.

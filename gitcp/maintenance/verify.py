@@ -20,7 +20,7 @@ class Moved(NamedTuple):
     """A branch whose newest checkpoint was damaged, by its ref.
 
     `was` is the commit that it named, `now` that of the newest sound checkpoint, None
-    where there was none: the branch is gone.
+    if there was none: the branch is gone.
     """
 
     ref: str
@@ -56,7 +56,7 @@ def verify(
     Damage in one checkpoint does not keep others from being checked.
 
     Raises:
-        NotFoundError: one of `only` does not exist.
+        NotFoundError: a branch of `only` does not exist.
     """
     refs = store.refs()
     chosen = set(refs) if not only else set()

@@ -19,7 +19,7 @@ from gitcp.store.store import Store
 
 
 def store_at(path: str | os.PathLike[str]) -> Store:
-    """Returns the store in a repository; where there is nothing, a bare one is made.
+    """Returns the store in a repository; if there is nothing, a bare one is made.
 
     `path` is any directory of a git repository, or of a folder without git that has a
     private store, or an empty one, or one to be made in a directory that exists. No work
@@ -28,7 +28,7 @@ def store_at(path: str | os.PathLike[str]) -> Store:
     Raises:
         NotARepositoryError: the directory holds something else.
         UnsupportedRepositoryError: gitcp cannot serve the repository.
-        StorageError, GitFailedError: it cannot be made.
+        StorageError, GitFailedError: the repository cannot be made.
     """
     where = Path(path)
     with durable.storage(f"opening {where}"):

@@ -23,8 +23,8 @@ from gitcp.project.workspace import Workspace
 class PrivateFolder(NamedTuple):
     """A folder with a private store.
 
-    `folder` is its path when it was last seen, None where that cannot be read; `there`
-    says that it is still there. `branches` is None where the store cannot be read.
+    `folder` is its path when it was last seen, None if that cannot be read; `there`
+    says that it is still there. `branches` is None if the store cannot be read.
     """
 
     store: str
@@ -46,7 +46,7 @@ def listed() -> Iterator[PrivateFolder]:
 
     Raises:
         UnsupportedRepositoryError: the directory of private stores is another user's.
-        StorageError: it cannot be read.
+        StorageError: the directory of the stores cannot be read.
     """
     yield from map(_folder, private_stores.every_store())
 
@@ -80,7 +80,7 @@ def make(directory: str | os.PathLike[str]) -> PrivateFolder:
 
     Raises:
         UnsupportedRepositoryError: the folder cannot have one.
-        GitFailedError, StorageError: it cannot be made.
+        GitFailedError, StorageError: the store cannot be made.
     """
     return _folder(private_stores.make(directory).store)
 
@@ -92,7 +92,7 @@ def make_if_needed(directory: str | os.PathLike[str]) -> None:
         NotARepositoryError: git has found something that it cannot open, or the store may
             be another folder's: the user has to say.
         UnsupportedRepositoryError: the folder cannot have one.
-        GitFailedError, StorageError: it cannot be made.
+        GitFailedError, StorageError: the store cannot be made.
     """
     try:
         discover(directory)

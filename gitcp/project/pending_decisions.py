@@ -24,7 +24,7 @@ def pending(workspace: Workspace) -> list[Decision]:
 
     Raises:
         CorruptError: the file they wait in is damaged.
-        StorageError: it cannot be read.
+        StorageError: the file of decisions cannot be read.
     """
     return [one.entry for one in waiting(workspace.directory)]
 
@@ -66,7 +66,7 @@ def waiting(directory: Path) -> list[Waiting]:
 
     Raises:
         CorruptError: the file is damaged.
-        StorageError: it cannot be read.
+        StorageError: the file of decisions cannot be read.
     """
     with durable.storage("reading the pending decisions"):
         try:

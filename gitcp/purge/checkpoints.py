@@ -143,7 +143,7 @@ class Purger:
             origin=self._seals.again(found, said.origin, files_tree, new_logs),
         )
         top = self._builder.tree(said, left, made, (found.raw.tree,))
-        # Where nothing that it tells has changed it is the one that it was.
+        # If nothing that it tells has changed it is the one that it was.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
         return NewContent(tree=top, message=self._standing_for(found, message))

@@ -45,7 +45,7 @@ class ChunkedPurge:
         """Looks at the files in a tree of lists; each once.
 
         Raises:
-            CorruptError: one cannot be read.
+            CorruptError: a file cannot be read.
         """
         if lists is None:
             return

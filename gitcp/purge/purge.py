@@ -69,7 +69,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
 
     Raises:
         NotFoundError: no checkpoint holds it.
-        CorruptError: none that can be read does, and one cannot; or a name holds it.
+        CorruptError: a checkpoint cannot be read and no other holds the value; or a name holds it.
         UsageError: a value is too short to be told from other text.
         RestoreInterruptedError: a restore has to be ended first.
         BusyError: another process uses the store; not everything was removed.

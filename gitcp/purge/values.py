@@ -19,7 +19,7 @@ def long_enough(value: bytes) -> bytes:
     """Returns a value without line ends around it.
 
     Raises:
-        UsageError: it is too short to be told from other text.
+        UsageError: the value is so short that it would match other text.
     """
     if len(value.strip()) < SHORTEST:
         raise UsageError(

@@ -25,7 +25,7 @@ def _library() -> Any:
     """Returns the module obstore.
 
     Raises:
-        TransferError: it is not installed.
+        TransferError: obstore is not installed.
     """
     try:
         import obstore  # noqa: PLC0415  optional

@@ -15,7 +15,7 @@ class Version(NamedTuple):
 class Entry(NamedTuple):
     """An object in a listing: its size in bytes, and the store's time, in seconds.
 
-    `e_tag` is None where a listing does not tell one content from another.
+    `e_tag` is None if a listing does not tell one content from another.
     """
 
     path: str

@@ -21,7 +21,7 @@ class Remote(Protocol):
         """Returns its refs below some prefixes.
 
         Raises:
-            TransferError: it cannot be reached.
+            TransferError: the remote cannot be reached.
         """
 
     def why_not(self, ref: str) -> TransferError | None:
@@ -39,7 +39,7 @@ class Remote(Protocol):
         """Moves refs, each only if it is where it is expected to be; returns what was said.
 
         Raises:
-            TransferError: it cannot be reached, or broke off.
+            TransferError: the remote cannot be reached, or the connection broke.
         """
 
     def fetch_into(

@@ -52,7 +52,7 @@ class ShardedRemote:
         lacks. One that does not answer has no refs here; `why_not` and `silent` tell of it.
 
         Raises:
-            TransferError: none of them can be used.
+            TransferError: no repository can be reached.
         """
         asked = self._asked(prefixes)
         listed = self._ask(asked)

@@ -68,7 +68,7 @@ class Builder:
 
         Raises:
             sqlite3.Error: the index is damaged, or the disk refused.
-            StaleIndexError: it has to be discarded.
+            StaleIndexError: the index has to be discarded.
         """
         refs, tips = self._refs(), self._tips()
         if tips == refs:

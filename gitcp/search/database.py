@@ -74,7 +74,7 @@ def check_supported() -> None:
     """Raises if this Python's SQLite cannot search.
 
     Raises:
-        ProgramNotFoundError: it has no FTS5.
+        ProgramNotFoundError: SQLite was built without FTS5.
     """
     connection = sqlite3.connect(":memory:")
     try:

@@ -117,7 +117,7 @@ def _ranked(
 ) -> Iterator[int]:
     """Yields the passages that match, the best first.
 
-    Ranking takes some microseconds for each. Where very many have the words, these tell
+    Ranking takes some microseconds for each. If very many have the words, these tell
     little: the newest so many are ranked and come first, then those before them, and so on.
     """
     # To count those with the words of a phrase in any order takes far less time.

@@ -86,7 +86,7 @@ class Reader:
         self._contents: OrderedDict[bytes, bytes] = OrderedDict()
 
     def hit(self, n: int, query: Query) -> Hit | None:
-        """Returns the hit in a passage; None where git has none, or it is not wanted."""
+        """Returns the hit in a passage; None if git has none, or it is not wanted."""
         rows = [Row(*row) for row in self._index.execute(_FIND, (n,))]
         if rows and rows[0].key.startswith(b"p") and rows[0].place is None:
             # Of a path the last change is wanted.
@@ -141,7 +141,7 @@ class Reader:
         return self._entries[ident, key]
 
     def checkpoint(self, ident: str, key: BranchKey, oid: bytes) -> Checkpoint | None:
-        """Returns a checkpoint as its number selects it; None where that is another one."""
+        """Returns a checkpoint as its number selects it; None if that is another one."""
         entry = self._numbered_as(ident, key)
         try:
             found = (
@@ -157,7 +157,7 @@ class Reader:
         """Returns a content of git's.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the object is missing or damaged.
         """
         if oid not in self._contents:
             self._contents[oid] = self._objects.blob(oid)

@@ -94,7 +94,7 @@ def time_of(value: Any) -> float | None:
 
 
 def seconds(at: str) -> float | None:
-    """Returns a moment in seconds since 1970; None where a text is not one since then."""
+    """Returns a moment in seconds since 1970; None if a text is not one since then."""
     try:
         moment = datetime.datetime.fromisoformat(at)
     except ValueError:

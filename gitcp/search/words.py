@@ -76,7 +76,7 @@ class Query:
     def parse(cls, texts: tuple[str, ...]) -> "Query":
         """Returns the query in the words of a command line; a phrase stands in quotes.
 
-        It has no items where there is no word in them: nothing holds it.
+        It has no items if there is no word in them: nothing holds it.
         """
         items: dict[tuple[str, ...], Item] = {}
         for phrase, word in _QUOTED.findall(" ".join(texts)):
@@ -89,7 +89,7 @@ class Query:
 
     @cached_property
     def phrase(self) -> Item | None:
-        """All items one after the other; None where there is only one."""
+        """All items one after the other; None if there is only one."""
         if len(self.items) == 1:
             return None
         return Item(tuple(word for item in self.items for word in item.words))

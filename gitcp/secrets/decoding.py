@@ -135,7 +135,7 @@ def _encoding(data: bytes) -> str | None:
 
 
 def uncoloured(data: bytes) -> bytes | None:
-    """Returns a text without what steers a terminal; None where nothing does."""
+    """Returns a text without what steers a terminal; None if nothing does."""
     if len(data.translate(None, _STEERING)) == len(data):
         return None
     plain = _STEERS.sub(b"", data)
@@ -198,7 +198,7 @@ class Respelled(NamedTuple):
 def respelled(data: bytes, spend: Spend) -> Respelled | None:
     """Returns what is written as in a URL or in HTML, or goes on in another line.
 
-    None where nothing is.
+    None if nothing is.
     """
     parts = list(_joined(data, spend))
     if b"%" in data:

@@ -66,7 +66,7 @@ def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
     behind = tried = 0
     for start, end in _BASE64.runs(data):
         if start < behind or b"\\" in {data[start - 1 : start], data[end : end + 1]}:
-            # Where an escape ends a line, the text without escapes has all of the lines.
+            # If an escape ends a line, the text without escapes has all of the lines.
             continue
         full = _FULL[0] <= end - start <= _FULL[1] and data[end : end + 1] in _BREAKS
         more = _MORE.match(data, end) if full and start >= tried else None

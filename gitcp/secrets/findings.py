@@ -118,7 +118,7 @@ def look(
 def _scanned(
     repository: Repository, scan: Scanner, piece: Piece, unreadable: Unreadable | None
 ) -> list[Hit] | None:
-    """Returns what is found in a blob; None where it cannot be read."""
+    """Returns what is found in a blob; None if it cannot be read."""
     assert piece.oid is not None
     try:
         return scan.scan(content(repository.objects, piece.oid), piece.path)

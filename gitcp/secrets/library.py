@@ -88,14 +88,14 @@ class Library:
         return self._scanner
 
     def _try_to_load(self) -> None:
-        # Where it fails, the first text tries again and says why.
+        # If it fails, the first text tries again and says why.
         with suppress(Exception):
             self._scanner = self._load()
 
     def _load(self) -> Any:
         """Returns a scanner with the rules.
 
-        The library keeps them in the user's cache directory; where there is none that it
+        The library keeps them in the user's cache directory; if there is none that it
         trusts (no HOME, as in a service), they are kept in `rules_dir` from the next time on.
         """
         wanted = self._rules_dir
@@ -120,7 +120,7 @@ _first: list[Library | None] = []
 
 
 def library(rules_dir: Path | None = None) -> Library | None:
-    """Returns the library, the same one each time; None where the extra is not installed.
+    """Returns the library, the same one each time; None if the extra is not installed.
 
     Its rules are the same for all repositories: the first one's `rules_dir` counts.
     """

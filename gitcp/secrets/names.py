@@ -145,7 +145,7 @@ def holds(
 ) -> bool:
     """Whether a value beside a name of such a strength is a secret.
 
-    Where it is `loose`, nothing assigns it: it only stands there.
+    If it is `loose`, nothing assigns it: it only stands there.
     """
     if b" " in value or _NUMBERED.fullmatch(value):
         return False

@@ -77,7 +77,7 @@ def content(objects: Objects, oid: bytes) -> Iterator[bytes]:
     """Yields the content of a piece; a pointer that is no checkpoint's is a text.
 
     Raises:
-        CorruptError: it is missing or damaged.
+        CorruptError: the object is missing or damaged.
     """
     return objects.content(oid) if oid in objects.chunked else objects.stream(oid)
 

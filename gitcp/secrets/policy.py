@@ -50,7 +50,7 @@ def scan(
     What cannot be read is told to `unreadable`, and the rest is scanned.
 
     Raises:
-        UsageError: one of `allow` is not a fingerprint.
+        UsageError: a value of `allow` is not a fingerprint.
         CorruptError, GitFailedError: an object cannot be read, and `unreadable` is not given.
     """
     allowed = allowed_by(workspace, allow)
@@ -82,7 +82,7 @@ def allowed_by(workspace: Workspace, allow: Sequence[str]) -> set[str]:
     """Returns the fingerprints that are let through: named now, or in the settings.
 
     Raises:
-        UsageError: one is not a fingerprint.
+        UsageError: a value is not a fingerprint.
     """
     return {*map(_checked, allow), *workspace.settings.sharing.allow_secrets}
 
@@ -112,8 +112,8 @@ def pieces(
     """Yields what commits bring, as `outgoing.pieces` does.
 
     Raises:
-        TransferError: one came from elsewhere, and holds more than may be walked.
-        CorruptError: one cannot be read, and `unreadable` is not given.
+        TransferError: a commit came from elsewhere and exceeds the size limit.
+        CorruptError: a commit cannot be read, and `unreadable` is not given.
     """
     for commit in chosen:
         try:

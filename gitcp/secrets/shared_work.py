@@ -43,7 +43,7 @@ def scan_all(
     try:
         results = [_scan(scanner, works, shares[0], begun)]
         for child, share in zip(children, shares[1:], strict=True):
-            # Where a process could not do it, this one does.
+            # If a process could not do it, this one does.
             told = child.result()
             results.append(_scan(scanner, works, share) if told is None else told)
     finally:

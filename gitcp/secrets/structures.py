@@ -58,7 +58,7 @@ def keys(text: Text) -> Iterator[Token]:
         for head in _BEGIN.finditer(data):
             end = data.find(b"----", head.end(), head.end() + _LONGEST_KEY)
             body = data[head.end() : end if end >= 0 else head.end() + _LONGEST_KEY]
-            # Where line ends are escapes, the text without them is looked at as well.
+            # If line ends are escapes, the text without them is looked at as well.
             if (
                 len(body) >= _SHORTEST_KEY
                 and b"\\" not in body
@@ -250,7 +250,7 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
                 yield Token("jwk-private-key", match["value"], match.start("value"))
     for match in _NUMBERS.finditer(data):
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
-        # Where each is there once, it is a table that says where things go.
+        # If each is there once, it is a table that says where things go.
         distinct = len(set(values))
         # Of 64 bytes that chance made one is high; those of a table need not be.
         usual = 200 < max(values) < 256 and 45 < distinct < len(values)  # noqa: PLR2004

@@ -61,7 +61,7 @@ _FREQUENT = b" etrsonaihldcum"
 def _pattern(letter: int, words: list[bytes]) -> bytes:
     """Returns a pattern for words with a first letter, which it matches alone or with more."""
     rests = [re.escape(word[1:]) for word in words]
-    # Where the letter stands in a word once more, another one may start there.
+    # If the letter stands in a word once more, another one may start there.
     again = any(letter in word[1:] for word in words)
     return re.escape(bytes([letter])) + (
         rb"(?=%s)" if again else rb"(?:%s)"

@@ -124,7 +124,7 @@ class Spool:
                 self._write(self.directory / "route.json", route)
 
     def route(self) -> Route | None:
-        """Returns where it sends to; None where that cannot be read."""
+        """Returns where it sends to; None if that cannot be read."""
         return _read(self.directory / "route.json", Route)
 
     def gathering(self) -> Gathering:
@@ -212,7 +212,7 @@ class Spool:
         self._write(self.directory / "progress.json", progress, sync=False)
 
     def pusher_lock(self) -> int | None:
-        """Takes the lock of the one process that pushes; None where there is one.
+        """Takes the lock of the one process that pushes; None if there is one.
 
         Raises:
             StorageError: the disk refused.

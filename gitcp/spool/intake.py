@@ -201,7 +201,7 @@ class _SpoolRelay:
         before anything is sent to them.
 
         Raises:
-            TransferError: it cannot be reached.
+            TransferError: the remote cannot be reached.
         """
         spool, repository = self._spool, self._workspace.repository
         spool.make(self._route)

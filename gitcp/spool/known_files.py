@@ -41,7 +41,7 @@ class KnownFiles(Generic[T]):
         return {name: value for name, (_, value) in found.items()}
 
     def one(self, name: str) -> T | None:
-        """Returns one of them, or None where it cannot be read."""
+        """Returns one of them, or None if it cannot be read."""
         with suppress(OSError):
             signature = _signature(os.stat(self._directory / f"{name}.json"))
             seen = self._known.get(name)

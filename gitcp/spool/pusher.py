@@ -35,7 +35,7 @@ def start(spool: Spool) -> None:
 
 
 def serve(spool: Spool) -> bool:
-    """Sends what waits until nothing does; False where another process does so already.
+    """Sends what waits until nothing does; False if another process does so already.
 
     Raises:
         GitcpError: the spool cannot be read or written.
@@ -98,7 +98,7 @@ def _can_send(spool: Spool, clones: KeptClones) -> bool:
     """Whether something waits that may be sent now.
 
     It goes before the clones are asked for more: a pusher that is killed again and again
-    would only ever ask. Where nothing waits, all of them are asked first.
+    would only ever ask. If nothing waits, all of them are asked first.
     """
     if spool.listed() is None:
         return send_round.reach(spool, clones) and _due_now(spool)
@@ -144,7 +144,7 @@ def _waits(spool: Spool) -> bool:
 def wait(spool: Spool, clone: str, *, timeout: float) -> bool:
     """Waits until nothing of a clone waits that can be sent; False after `timeout` seconds.
 
-    Where no other process sends, this one does.
+    If no other process sends, this one does.
 
     Raises:
         GitcpError: the spool cannot be read or written.

@@ -33,7 +33,7 @@ def _named(call: Call) -> list[str]:
 def choose(workspace: Workspace, current: Current, calls: Sequence[Call]) -> Call:
     """Returns the one of several steps that waits for an answer.
 
-    Where none does, the last.
+    If none does, the last.
 
     Raises:
         AmbiguousError: several steps wait for an answer.

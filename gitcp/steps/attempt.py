@@ -29,7 +29,7 @@ class Attempt(NamedTuple):
         """Raises in a forked process: its parent says what became of the step.
 
         Raises:
-            UsageError: this is one.
+            UsageError: this process is forked.
         """
         if self.elsewhere:
             raise UsageError(

@@ -68,7 +68,7 @@ class Batch(batches.Batch[T]):
         executor this thread does. They come in the order in which they are ready. At
         most `ahead` chunks are handed out at once, so `records` may have no end.
 
-        Where the function raises, that is raised here, and the batch ends; the next run
+        If the function raises, that is raised here, and the batch ends; the next run
         tries the record again. A record with a step of which it is not known whether it
         took effect is left out: `unknown` has it, and the others go on.
 

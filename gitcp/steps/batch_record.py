@@ -61,7 +61,7 @@ def next_slot(options: Options) -> StepSlot | None:
     A step with a key of its own is the same one in whatever record.
 
     Raises:
-        UsageError: it changes files, which other workers change as well.
+        UsageError: the step changes files, and other workers change them as well.
     """
     record = _current.get()
     if record is None:

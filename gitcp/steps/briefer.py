@@ -19,7 +19,7 @@ _LOOK = 0.25
 class Briefer(RecordSteps):
     """The steps in all records that were not done when a batch began, as of the last look.
 
-    Where the ledger is not plain there is no briefing, and each worker reads all of it.
+    If the ledger is not plain there is no briefing, and each worker reads all of it.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Briefer(RecordSteps):
         self._begun: defaultdict[int, set[StepSlot]] = defaultdict(set)
 
     def brief(self, first: int, last: int) -> bytes | None:
-        """Returns the pickled `Briefing` about records; None where the ledger is not plain."""
+        """Returns the pickled `Briefing` about records; None if the ledger is not plain."""
         if self._clock() >= self._due:
             self._look()
             self._due = self._clock() + _LOOK

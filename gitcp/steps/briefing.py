@@ -36,7 +36,7 @@ class RecordSteps:
         self.rounds: Counter[StepSlot] = Counter()
 
     def take(self, pages: Sequence[LedgerCommit]) -> bool:
-        """Takes the pages that follow; False where it needs the whole ledger for that.
+        """Takes the pages that follow; False if it needs the whole ledger for that.
 
         So it does once two lines were joined, or a branch was forked or went back.
         """
@@ -105,7 +105,7 @@ class BriefedSteps(RecordSteps):
         return number_of(slot.scope) in self._numbers
 
     def catch_up(self, ledger: Ledger) -> bool:
-        """Takes what the ledger says since; False where the whole has to be read."""
+        """Takes what the ledger says since; False if the whole has to be read."""
         pages = ledger.after(self.page, self.last)
         return pages is not None and self.take(pages)
 

@@ -75,7 +75,7 @@ def compensate(
 
     Raises:
         CompensationError: a step cannot be undone, or its undo failed.
-        NotFoundError: one that is to be kept is not there; nothing was undone.
+        NotFoundError: a step to keep does not exist; nothing was undone.
     """
     # One that is kept already, by a compensation that was interrupted, is no longer in `calls`.
     known = engine.history.live().values()
@@ -120,7 +120,7 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
     """Undoes one step; the caller holds it.
 
     Raises:
-        GitcpError: it cannot be undone, or the undo failed.
+        GitcpError: the step cannot be undone, or the undo failed.
     """
     work = _prepare(engine, call, trust=trust)
     engine.ledger.append(
@@ -147,7 +147,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
     """Returns what undoes a step; whatever is missing for it is found before.
 
     Raises:
-        GitcpError: it cannot be undone.
+        GitcpError: the step cannot be undone.
     """
     if call.state not in {DONE, STUCK, UNDOING}:
         if not call.outside or call.state == FAILED:

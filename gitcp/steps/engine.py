@@ -106,9 +106,9 @@ class Engine:
         """Returns the recorded result, or records the intent; the lease is held.
 
         Raises:
-            StepUnknownError: it was interrupted, and its policy is to ask or to fail.
-            StepChangedError: it is recorded with other arguments.
-            StepLoopError: it began too often.
+            StepUnknownError: the step was interrupted, and its policy is to ask or to fail.
+            StepChangedError: the step is recorded with other arguments.
+            StepLoopError: the step began too often.
         """
         given = results.digest(arguments)
         call = self.history.call(slot)
@@ -335,7 +335,7 @@ class Engine:
         Raises:
             UsageError: JSON cannot hold it; the step is recorded as done all the same
                 if it reached outside. Or this is a process that the step has forked.
-            StorageError: it could not be recorded; the step counts as interrupted.
+            StorageError: the result could not be recorded; the step counts as interrupted.
         """
         begun.refuse_elsewhere()
         options, codec = begun.options, begun.options.codec

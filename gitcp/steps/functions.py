@@ -28,7 +28,7 @@ def refuse_coroutine(options: Options, value: Any) -> None:
     """Raises if a function returned something that still has to be awaited.
 
     Raises:
-        NotAwaitedError: it is a coroutine.
+        NotAwaitedError: the value is a coroutine.
     """
     if inspect.iscoroutine(value):
         value.close()
@@ -43,7 +43,7 @@ def refuse_generator(name: str, function: Function) -> None:
     """Raises if calling a function would do nothing.
 
     Raises:
-        UsageError: it is a generator.
+        UsageError: the function is a generator.
     """
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(

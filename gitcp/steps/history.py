@@ -90,7 +90,7 @@ class History:
     def _briefing(self, slot: StepSlot) -> BriefedSteps | None:
         """Returns the briefing on a step with what came since, from the process of the batch.
 
-        None where that is not enough, or all was read already.
+        None if that is not enough, or all was read already.
         """
         briefing = None if self._opened else batch_record.briefing()
         if (

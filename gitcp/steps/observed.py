@@ -47,7 +47,7 @@ def taking_back(workspace: Workspace, current: Current, call: Call) -> FilePlan:
 
     Raises:
         NotFoundError: a checkpoint that tells is not there any more.
-        CorruptError: it is damaged.
+        CorruptError: a checkpoint is damaged.
     """
     result = call.result
     if result is None or not result.left:
@@ -112,7 +112,7 @@ def find(workspace: Workspace, current: Current, ident: str) -> Checkpoint:
     """Returns a checkpoint of the session by its id.
 
     Raises:
-        NotFoundError: it was pruned.
+        NotFoundError: the checkpoint was pruned.
     """
     store = workspace.store
     tip = store.tip(current.session, current.branch)

@@ -45,7 +45,7 @@ def tell(
 ) -> Record:
     """Records what an interrupted step left in files, and saves that in a checkpoint.
 
-    Where that is not clear the record has no `left`, and says which paths it is about.
+    If that is not clear the record has no `left`, and says which paths it is about.
 
     Raises:
         GitcpError: the files could not be saved; nothing was changed.

@@ -115,7 +115,7 @@ def repair(engine: Engine, expected: Affected, *, trust: bool) -> list[Call]:
     """Takes steps back, newest first; called again they run again, and no others do.
 
     Raises:
-        UsageError: it is refused, or things have changed since it was looked at.
+        UsageError: a step cannot be repaired, or steps have changed since `expected`.
         CompensationError: an undo failed; what is newer is taken back.
     """
     now = affected(engine, engine.history.live()[expected.steps[0].slot])

@@ -27,7 +27,7 @@ def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
     """Raises if a step reached outside, and its result is not to be replayed.
 
     Raises:
-        EffectsStandError: that is so.
+        EffectsStandError: there is such a step.
     """
     if not rewound.outside or request.replay:
         return

@@ -49,7 +49,7 @@ def load(raw: bytes, codec: Codec | None) -> Any:
 
 
 def digest(arguments: Sequence[Any]) -> str:
-    """Returns what tells arguments apart; empty where JSON cannot hold them."""
+    """Returns what tells arguments apart; empty if JSON cannot hold them."""
     try:
         _check(list(arguments), "", 0)
     except UsageError:

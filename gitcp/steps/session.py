@@ -36,7 +36,7 @@ def open(  # noqa: A001  gitcp.open
     """Returns the store of the repository around a directory; writes nothing.
 
     In a folder without git that is its private store, outside of the folder. With `init`
-    one is made where there is none, as `gitcp save --init` does it.
+    one is made if there is none, as `gitcp save --init` does it.
 
     Raises:
         NotARepositoryError: the directory is in no repository, and has no private store.
@@ -140,7 +140,7 @@ class Session(BaseSession):
     ) -> Any:
         """Runs a function once and remembers its result, across restarts.
 
-        Its intent is durable before the call and its result after it. Where the ledger has
+        Its intent is durable before the call and its result after it. If the ledger has
         a result, that is returned and the function is not called. Without a function it
         returns a decorator, which is a context manager too. The result of a coroutine
         function is to be awaited.
@@ -171,7 +171,7 @@ class Session(BaseSession):
                 likes.
 
         Raises:
-            StepUnknownError: it was interrupted, and the user has to say what became of it.
+            StepUnknownError: the step was interrupted, and the user has to say what became of it.
             StepChangedError, StepLoopError: see `changed` and `loops`.
             StepTimeoutError: see `timeout`.
             UsageError: its result is not JSON, or the options make no sense.
@@ -211,7 +211,7 @@ class Session(BaseSession):
             seconds: save after so much time.
             note: of the checkpoints.
             executor: where `Batch.map` calls its function: a `concurrent.futures.Executor`,
-                which stays open, or a function that makes one. Where a worker that dies
+                which stays open, or a function that makes one. If a worker that dies
                 breaks the executor, as that of processes, only the latter goes on.
 
         Raises:
@@ -261,7 +261,7 @@ class Session(BaseSession):
         Raises:
             NotFoundError: there is no such step.
             AmbiguousError: several of the name were interrupted.
-            UsageError: it was not interrupted.
+            UsageError: the step was not interrupted.
         """
         from gitcp.steps import answers  # noqa: PLC0415  on use
 

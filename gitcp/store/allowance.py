@@ -35,7 +35,7 @@ class Allowance:
         for elsewhere.
 
         Raises:
-            TransferError: it does.
+            TransferError: the checkpoint exceeds the limit.
             CorruptError: a tree in it is missing or damaged.
         """
         if self.limit is None or contents.oid in self._fit:
@@ -75,7 +75,7 @@ class Allowance:
             )
 
     def base(self) -> bytes | None:
-        """Returns the tree of the user's own commit; None where there is none to read."""
+        """Returns the tree of the user's own commit; None if there is none to read."""
         commit, _ = self._repository.head()
         with suppress(CorruptError):
             if commit is not None:

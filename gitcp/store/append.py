@@ -23,7 +23,7 @@ def append_checkpoint(
 ) -> Saved:
     """Makes a checkpoint at the tip of a branch, durably.
 
-    Where another process was faster, it is made again on the new tip.
+    If another process was faster, it is made again on the new tip.
 
     Raises:
         BranchMovedError: the branch kept moving, or the fork's name is taken.
@@ -44,7 +44,7 @@ def grow(
 ) -> Saved | None:
     """Appends what `make` returns for the tip; for each new tip it is asked again.
 
-    Returns None where `make` has nothing to add.
+    Returns None if `make` has nothing to add.
 
     Raises:
         BranchMovedError, BusyError, StorageError: as `append_checkpoint` does.

@@ -86,7 +86,7 @@ class Checkpoint(Contents, Described):
 
     @property
     def number(self) -> int | None:
-        """Its number in this repository, for ever; None where it has none."""
+        """Its number in this repository, for ever; None if it has none."""
         return self._around.number_of(self) if self._around is not None else None
 
     def number_for(self, ident: str) -> int | None:
@@ -120,7 +120,7 @@ class Checkpoint(Contents, Described):
         """The content of checkpoint.json.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the file is missing or damaged.
             FormatTooNewError: a newer gitcp wrote it.
         """
         if self._known is not None:
@@ -236,7 +236,7 @@ class Checkpoint(Contents, Described):
         """Returns the decision log, oldest first.
 
         Raises:
-            CorruptError: it is damaged.
+            CorruptError: the log is damaged.
         """
         raw = logs.content(self.log_tree, layout.DECISIONS, self.objects)
         return list(log.decode_decisions(raw, f"checkpoint {self.id}"))

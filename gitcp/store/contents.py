@@ -55,12 +55,12 @@ class Contents(ABC):
 
     @property
     def files_tree(self) -> bytes | None:
-        """The oid of the root tree without `.gitcp`; None where there is no file.
+        """The oid of the root tree without `.gitcp`; None if there is no file.
 
         For who is going to walk it.
 
         Raises:
-            TransferError: it came from elsewhere, and holds more than may be walked.
+            TransferError: the checkpoint came from elsewhere and exceeds the size limit.
         """
         self.refuse_if_vast()
         self._learn(self.raw.tree)

@@ -40,7 +40,7 @@ def same_files(checkpoint: Checkpoint) -> FilesState:
 class GrownSource(NamedTuple):
     """The state of a source when records were added to it: its size and digest.
 
-    Where the tip holds something else by now, `reread` gives the source as a whole.
+    If the tip holds something else by now, `reread` gives the source as a whole.
     """
 
     size: int
@@ -67,7 +67,7 @@ class NewRecords(NamedTuple):
 class Draft(NamedTuple):
     """A checkpoint to be, on whatever branch it is appended to.
 
-    Without `files` those of the tip stay; where there is no tip it holds none.
+    Without `files` those of the tip stay; if there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
     checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
     records that are new, or steps that were run, are not a reason for a checkpoint by

@@ -16,7 +16,7 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
     from then on `gc` waits.
 
     Raises:
-        NotFoundError: it has been pruned.
+        NotFoundError: the checkpoint was pruned.
     """
     trailers = checkpoint.trailers
     own = f"{layout.SESSIONS}{trailers.session}/{trailers.branch}"

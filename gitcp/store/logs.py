@@ -39,10 +39,10 @@ def segment_oid(data: bytes, form: ObjectFormat) -> bytes:
 
 
 def meta(root: bytes | None, name: LogName, objects: Objects) -> Meta | None:
-    """Returns the totals of a source, or None where it has none.
+    """Returns the totals of a source, or None if it has none.
 
     Raises:
-        CorruptError: they are damaged.
+        CorruptError: the totals are damaged.
     """
     entry = tree.lookup(root, name.path + b"/" + META, objects.tree)
     if entry is None:
@@ -143,7 +143,7 @@ def meta_of(source: bytes, objects: Objects) -> Meta | None:
     """Returns the totals of a source by its tree.
 
     Raises:
-        CorruptError: they are damaged.
+        CorruptError: the totals are damaged.
     """
     entry = objects.tree(source).get(META)
     return log.decode_meta(objects.blob(entry.oid), "a source") if entry else None
@@ -196,7 +196,7 @@ class Writer:
     ) -> Appended | None:
         """Makes a source hold exactly `data`, keeping every segment that still fits.
 
-        Returns None where it does already.
+        Returns None if it does already.
         """
         before = self._meta(name, kind)
         stored = segments(self._root, name, self._transaction.tree)

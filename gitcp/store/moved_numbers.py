@@ -13,7 +13,7 @@ def take_over(
 ) -> list[tuple[Assigned, int]]:
     """Gives the checkpoints of another repository their numbers, before they come.
 
-    Where none is given here yet, they keep those that they have, with their places. Else
+    If none is given here yet, they keep those that they have, with their places. Else
     they get new ones, and another place: in the timeline they come before what was made
     since. Returns what each was there, and its number here, oldest first.
 
@@ -37,7 +37,7 @@ def take_over(
 
 
 def _copy(repository: Repository, theirs: Repository, timeout: float) -> None:
-    """Copies the list of numbers to where there is none."""
+    """Copies the list of numbers, unless there is one."""
     target = repository.common_dir / NAME
     with durable.storage("taking over the numbers"), suppress(FileNotFoundError):
         repository.make_directory(repository.store_dir)

@@ -95,7 +95,7 @@ class Numbers:
 
     def number_of(self, checkpoint: Checkpoint) -> int | None:
         """Returns the number of a checkpoint; None: it has none that can be read."""
-        # Where the file cannot be read, a checkpoint is named by its id.
+        # If the file cannot be read, a checkpoint is named by its id.
         with suppress(StorageError):
             return self.of(checkpoint.id, checkpoint.trailers.key)
         return None
@@ -158,7 +158,7 @@ class Numbers:
     def before(self, ident: str, key: BranchKey) -> Iterator[Assigned]:
         """Yields what was made in a checkpoint's work tree before it, newest first.
 
-        Nothing where the checkpoint was not made here.
+        Nothing if the checkpoint was not made here.
         """
         number = self.of(ident, key)
         own = self.find(number) if number is not None else None
@@ -212,7 +212,7 @@ class Numbers:
         """Notes the new commits of checkpoints that were rewritten: id, branch, commit.
 
         Raises:
-            BusyError, StorageError: they are found the long way then.
+            BusyError, StorageError: the file is not changed; the new commits are found more slowly.
         """
         with self._locked():
             moved = ((self.of(ident, key), commit) for ident, key, commit in commits)
@@ -334,12 +334,12 @@ class Numbers:
             at = self._search(wanted, at)
 
     def _last(self, kind: bytes, number: int) -> NumberLine | None:
-        """Returns the last line of a kind about a number; None where there is none."""
+        """Returns the last line of a kind about a number; None if there is none."""
         at = self._place(kind, number)
         return decode_line(self._line_around(at + 1)) if at >= 0 else None
 
     def _place(self, kind: bytes, number: int) -> int:
-        """Returns where the newline before that line is; -1 where there is none."""
+        """Returns where the newline before that line is; -1 if there is none."""
         index = self._indexed()
         if index is not None:
             return index.lines.get((kind, b"%d" % number), -1)
@@ -360,7 +360,7 @@ class Numbers:
         return at
 
     def _indexed(self) -> _Index | None:
-        """Returns the index; None where so little was searched that it does not pay."""
+        """Returns the index; None if so little was searched that it does not pay."""
         if self._index is None and self._searched > _SEARCHES * len(self._raw):
             self._index = _Index({}, {})
             for match in re.finditer(_HEADS, self._raw):

@@ -116,7 +116,7 @@ class Seals:
         return Sealed(seal, verified.files, verified.logs)
 
     def _verified(self, contents: Contents, sealed: Sealed | None) -> Origin | None:
-        """Returns what a seal vouches for; None where it is missing or not ours."""
+        """Returns what a seal vouches for; None if it is missing or not ours."""
         key = self._read()
         if sealed is None or key is None:
             return None

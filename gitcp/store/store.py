@@ -100,7 +100,7 @@ class Store:
     def tip(self, session: str, branch: str) -> Checkpoint | None:
         """Returns the newest checkpoint of a branch, or None if there is no branch.
 
-        Where that one is damaged it is the newest sound one, which is told.
+        If that one is damaged it is the newest sound one, which is told.
 
         Raises:
             CorruptError: the ref does not point to a checkpoint, or none is sound.
@@ -170,10 +170,10 @@ class Store:
     def sound(self, key: BranchKey, oid: str) -> Checkpoint | None:
         """Returns the checkpoint that a branch's ref names, or the newest sound one.
 
-        None where the ref names another commit.
+        None if the ref names another commit.
 
         Raises:
-            CorruptError: none of the branch is sound.
+            CorruptError: no checkpoint of the branch is sound.
             FormatTooNewError: a newer gitcp wrote it.
         """
         try:
@@ -190,7 +190,7 @@ class Store:
     def line(self, start: Checkpoint) -> Iterator[Checkpoint]:
         """Yields a checkpoint and those before it, across fork points.
 
-        Where a concurrent prune rewrites the branch, it continues with what is left.
+        If a concurrent prune rewrites the branch, it continues with what is left.
         """
         current: Checkpoint | None = start
         while current is not None:

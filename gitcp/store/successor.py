@@ -68,7 +68,7 @@ class Successor:
         self.rewritten = 0
 
     def build(self, session: str, branch: str, now: float) -> Built | None:
-        """Adds the checkpoint to the transaction; None where nothing has changed."""
+        """Adds the checkpoint to the transaction; None if nothing has changed."""
         draft, before, logs_of = self._draft, self._before, self._logs_of
         log_tree = self._write_logs(logs_of.log_tree if logs_of else None, now)
         files = draft.files or _files_of(before)
@@ -119,7 +119,7 @@ class Successor:
         return self._draft.quiet and not self._draft.decisions
 
     def _ledger_stayed(self, before: Manifest) -> bool:
-        # Where two lines were joined the numbers alone do not tell.
+        # If two lines were joined the numbers alone do not tell.
         same = before.ledger in {"", self._ledger.ledger}
         return same and before.effects == self._ledger.effects
 

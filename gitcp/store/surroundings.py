@@ -47,7 +47,7 @@ class Surroundings(NamedTuple):
 
     def before(self, checkpoint: Checkpoint) -> Checkpoint | None:
         """Returns the state that was there before a checkpoint, in its work tree."""
-        # Where the numbers cannot be read, nothing is known of what was before.
+        # If the numbers cannot be read, nothing is known of what was before.
         with suppress(StorageError):
             for entry in self.numbers.before(checkpoint.id, checkpoint.trailers.key):
                 with suppress(CorruptError, FormatTooNewError):

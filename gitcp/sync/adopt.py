@@ -35,7 +35,7 @@ def copy(
     Whatever else came stays behind.
 
     Raises:
-        TransferError: it cannot be made.
+        TransferError: the pack cannot be made.
     """
     revisions = [tip.encode() for tip in sorted(set(tips))]
     revisions += [b"^" + oid.encode() for oid in sorted(set(ours))]

@@ -74,8 +74,8 @@ def export(
     Raises:
         WouldOverwriteError: the file is there, and `force` was not given.
         UsageError: what is there is no file, as a device, or the directory is missing.
-        SecretsFoundError: it would hold secrets; nothing was written.
-        TransferError: it cannot be written.
+        SecretsFoundError: the bundle would hold secrets; nothing was written.
+        TransferError: the bundle cannot be written.
     """
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file", hint="name another file")
@@ -162,9 +162,9 @@ def take_in(workspace: Workspace, path: Path) -> TakenIn:
     among them, first, with an empty branch. What has ids of another form is converted.
 
     Raises:
-        TransferError: it is no such file, or git refuses what is in it.
+        TransferError: the file is not such a bundle, or git refuses its content.
         CorruptError: a checkpoint in it is damaged or inconsistent.
-        UnsafePathError: it holds a path that must not be written.
+        UnsafePathError: the bundle holds a path that must not be written.
     """
     if not path.is_file():
         raise UsageError(

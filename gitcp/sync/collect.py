@@ -16,7 +16,7 @@ def collect(workspace: Workspace, remote: str, *, dry_run: bool = False) -> Coll
     Raises:
         UsageError: there is no such remote, or it is a git repository.
         CorruptError, FormatTooNewError: a document cannot be used; nothing was removed.
-        TransferError: it cannot be reached.
+        TransferError: the remote cannot be reached.
     """
     name = remotes.find(workspace.repository, remote)
     url = remotes.address_of(workspace.repository, name)

@@ -54,7 +54,7 @@ class SessionConverter:
 
         Raises:
             CorruptError, UnsafePathError: something there is damaged.
-            TransferError: it is more than may come.
+            TransferError: the objects exceed the size limit.
         """
         # Ledgers first: checkpoints name their commits.
         ordered = sorted(tips, key=lambda key: not isinstance(key, LedgerKey))

@@ -94,8 +94,8 @@ class ObjectConverter:
         A commit above it that `named` does not know is the user's own, and left out.
 
         Raises:
-            CorruptError, UnsafePathError: it is damaged, or no tree may be so.
-            TransferError: it is more than may be read.
+            CorruptError, UnsafePathError: the checkpoint is damaged, or a tree is not valid.
+            TransferError: the objects exceed the size limit.
         """
         try:
             root = self._root(oid, commit)
@@ -122,8 +122,8 @@ class ObjectConverter:
         """Makes a commit of a ledger again, and returns it raw.
 
         Raises:
-            CorruptError: it is damaged.
-            TransferError: it is more than may be read.
+            CorruptError: the ledger commit is damaged.
+            TransferError: the objects exceed the size limit.
         """
         try:
             return converted.commit(
@@ -313,7 +313,7 @@ class ObjectConverter:
         """Counts an object that is about to be read.
 
         Raises:
-            TransferError: it is more than may come.
+            TransferError: the objects exceed the size limit.
         """
         self._objects += 1
         self._size += size

@@ -58,7 +58,7 @@ def move_in(workspace: Workspace, store: PrivateStore) -> MovedIn:
     of the store becomes a fork beside it.
 
     Raises:
-        UsageError: it is a linked work tree, or the folder is below the top of this one.
+        UsageError: this is a linked work tree, or the folder is below the top of this repository.
         TransferError: the two name their objects by different hashes.
         RestoreInterruptedError: a restore has to be ended first.
         BusyError: another process is at work.
@@ -209,7 +209,7 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, target: Path, repository: Repository) -> None:
-    """Copies a file to where there is none."""
+    """Copies a file, unless there is one."""
     if source.is_file() and not os.path.lexists(target):
         repository.make_directory(target.parent)
         durable.replace(target, source.read_bytes())

@@ -53,7 +53,7 @@ def pages_of(repository: Repository, key: LedgerKey, tip: str) -> list[LedgerCom
     """Returns the pages of a ledger below a commit, in whatever repository.
 
     Raises:
-        CorruptError, FormatTooNewError: it cannot be read.
+        CorruptError, FormatTooNewError: the ledger cannot be read.
     """
 
     def read(oid: str) -> Commit:
@@ -68,7 +68,7 @@ def commits_of(
     """Returns the commits of a ledger, and those that stood for some before a purge.
 
     Raises:
-        CorruptError, FormatTooNewError: it cannot be read.
+        CorruptError, FormatTooNewError: the ledger cannot be read.
     """
     pages = pages_of(workspace.repository, key, tip)
     return {page.oid for page in pages}, {old for page in pages for old in page.purged}

@@ -22,8 +22,8 @@ def offered(source: Remote, remote: str, sessions: Sequence[str] = ()) -> Offere
     """Asks a remote which branches and ledgers it has.
 
     Raises:
-        NotFoundError: it has no such session.
-        TransferError: it cannot be reached.
+        NotFoundError: the remote has no such session.
+        TransferError: the remote cannot be reached.
     """
     ledgers = [LedgerKey.of(session_and_branch(spec)[0]) for spec in sessions]
     there = source.advertised(layout.prefixes_of(ledgers, source.named))

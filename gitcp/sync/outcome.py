@@ -15,8 +15,8 @@ class Outcome(NamedTuple):
 
     `result` is one of the words above. `name` is the branch that it became: there, after a
     push; here, after a pull. `branch` and `name` are empty for a ledger. `commit` is its
-    tip, None where nothing could be adopted; `reason` says why where that is news.
-    `address` tells the addresses of one remote apart, and is empty where it has only one.
+    tip, None if nothing could be adopted; `reason` says why where that is news.
+    `address` tells the addresses of one remote apart, and is empty if it has only one.
     """
 
     session: str

@@ -20,7 +20,7 @@ _LOOKED_AT = 20_000
 class Foretold(NamedTuple):
     """Paths that differ from HEAD and would stay out, and the agent of a conversation.
 
-    `agent` is None where there is no conversation that would be kept back.
+    `agent` is None if there is no conversation that would be kept back.
     """
 
     paths: tuple[Left, ...] = ()
@@ -35,7 +35,7 @@ def foretold(
     The files are compared with HEAD: the work tree is not looked at.
 
     Raises:
-        CorruptError: it is damaged.
+        CorruptError: the checkpoint is damaged.
     """
     origin = found.origin
     agent = None
@@ -58,7 +58,7 @@ def foretold(
 
 
 def of_tips(workspace: Workspace, commits: list[str]) -> dict[str, Foretold]:
-    """Returns, by commit, what would be left out of each; nothing where nothing is."""
+    """Returns, by commit, what would be left out of each; nothing if nothing is."""
     bounds = bounds_of(workspace) if commits else Bounds()
     made = {}
     for commit in commits:

@@ -64,8 +64,8 @@ def pull(
 
     Raises:
         UsageError: there is no such remote.
-        NotFoundError: it has no such session.
-        TransferError: it cannot be reached, git refuses what it sent, or it is too much.
+        NotFoundError: the remote has no such session.
+        TransferError: the remote does not answer, git refuses its objects, or they exceed a limit.
     """
     workspace.refresh()
     name = remotes.find(
@@ -275,7 +275,7 @@ class _Adoption:
         return outcome
 
     def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
-        """Deals with a branch that was pruned on one side; None where it was on neither.
+        """Deals with a branch that was pruned on one side; None if it was on neither.
 
         Ours is replaced only if that remote had all of it when it was last seen: no other
         remote can remove checkpoints that it never had.

@@ -43,14 +43,14 @@ def push(
     pruned here is replaced there, too, if it holds nothing else there; by lease. What
     leaves is scanned first, by `gate`: the default refuses secrets as the settings
     say. The ledger of a session's steps goes before its branches, and where it cannot, they
-    do not. Where `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
+    do not. If `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
     all of it again, to whom the setting names now. With a `relay` all of this is done as
     ever, but that takes the place of the remote.
 
     Raises:
-        PlaintextError: it would be sent as it is where there is ciphertext.
-        EncryptionError: it cannot be encrypted.
-        SecretsFoundError: it holds secrets; nothing was sent.
+        PlaintextError: a branch would be sent in plain text to where its ciphertext is.
+        EncryptionError: a session cannot be encrypted.
+        SecretsFoundError: a session holds secrets; nothing was sent.
         UsageError: there is no such remote.
         NotFoundError: there is no such session.
         TransferError: the remote cannot be reached, or broke off.

@@ -26,7 +26,7 @@ Outcomes = dict[RefKey, Outcome]
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
-# A push that was overtaken finds the ref moved. Where it stands still for so many tries, the
+# A push that was overtaken finds the ref moved. If it stands still for so many tries, the
 # server shows a fetch one thing and a push another.
 _TRIES_UNMOVED = 5
 _HEADS = "refs/heads/"

@@ -17,7 +17,7 @@ def to_each(
     address that cannot be reached does not keep the others from getting what they lack.
 
     Raises:
-        TransferError: none of them can be reached.
+        TransferError: no address can be reached.
         SecretsFoundError, PlaintextError, EncryptionError: nothing was sent.
     """
     failed: dict[str, TransferError] = {}

@@ -30,7 +30,7 @@ class RemoteBranch(NamedTuple):
 
 
 class RemoteLedger(NamedTuple):
-    """The ledger of a session's steps on a remote; `commit` is None where it has none.
+    """The ledger of a session's steps on a remote; `commit` is None if it has none.
 
     `here` is one of the words for a branch (`forked`: a pull joins the two), `not-there`,
     or `different` where only a pull can tell.
@@ -41,7 +41,7 @@ class RemoteLedger(NamedTuple):
 
 
 class RemoteSession(NamedTuple):
-    """A session of a remote; `steps` is None where neither side has run any."""
+    """A session of a remote; `steps` is None if neither side has run any."""
 
     branches: list[RemoteBranch]
     steps: RemoteLedger | None
@@ -63,7 +63,7 @@ def remote_sessions(
 
     Raises:
         UsageError: there is no such remote.
-        TransferError: it cannot be reached.
+        TransferError: the remote cannot be reached.
     """
     name = remotes.find(
         workspace.repository, remote or workspace.settings.sharing.remote

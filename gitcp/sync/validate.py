@@ -168,7 +168,7 @@ class ObjectValidator:
         return known[1] if known else self._objects.header(oid)[1]
 
     def _commit(self, oid: bytes) -> tuple[Rejection | None, bytes | None]:
-        """Validates a commit; the parent is empty where there is none, None past the end.
+        """Validates a commit; the parent is empty if there is none, None past the end.
 
         A line ends at the first commit that is not a checkpoint: the anchor.
         """

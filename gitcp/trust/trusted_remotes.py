@@ -94,7 +94,7 @@ def take(repository: Repository, given: str) -> str:
     """Takes the trust in a remote, or in an address, back.
 
     Raises:
-        UsageError: it is not trusted by the user's own configuration.
+        UsageError: the user's own configuration does not trust the remote.
     """
     url = given
     if given not in trusted(repository):

@@ -19,7 +19,7 @@ def change_of(
 ) -> tuple[str, Iterator[str] | None]:
     """Returns a headline for a change of a path, and the lines of a diff.
 
-    `entry` is what the change would bring. The lines are None where the content is not
+    `entry` is what the change would bring. The lines are None if the content is not
     text, or larger than 64 KiB.
     """
     name = show_path(path)
@@ -43,7 +43,7 @@ def _stored(objects: Objects, oid: bytes) -> list[str] | None:
 
 
 def _present(root: Root, path: bytes) -> list[str] | None:
-    """Returns the lines that are there now; none where there is no such file."""
+    """Returns the lines that are there now; none if there is no such file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         parent, name = root.parent(path)

@@ -31,7 +31,7 @@ def choose(workspace: Workspace, text: str | None) -> Chosen:
     Raises:
         NotFoundError: nothing has such a name.
         AmbiguousError: several checkpoints or sessions are meant.
-        UsageError: it cannot be read as a name.
+        UsageError: the text is not a valid name.
     """
     if text is None:
         return Chosen(select(workspace, None).session)

@@ -34,7 +34,7 @@ class Spoken(msgspec.Struct, omit_defaults=True):
 class File(msgspec.Struct, omit_defaults=True):
     """A changed file: `status` is A, M or D, `old` what it was renamed from.
 
-    `add` and `sub` count lines, None where it is not text. `whose` is empty for what is the
+    `add` and `sub` count lines, None if it is not text. `whose` is empty for what is the
     turn's own, else `unsure`, `others` or `also`, and `turns` has the numbers of the other
     turns. `why` says why there is no `patch`.
     """
@@ -63,7 +63,7 @@ class Reason(msgspec.Struct, omit_defaults=True):
 class Row(msgspec.Struct, omit_defaults=True):
     """A row of the timeline: a turn, a checkpoint alone, or what was done by hand.
 
-    `n` is its number, None where it has none, `seq` that on its branch; `lane` the place of
+    `n` is its number, None if it has none, `seq` that on its branch; `lane` the place of
     its branch among the lanes, `up` that of the row it follows. `changed` and `unsure`
     count files added, modified and deleted, as `log` does. `foreign` is where it was
     pulled from.

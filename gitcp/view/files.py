@@ -70,7 +70,7 @@ def changed_files(
 
 
 def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
-    """Returns what is compared; None where nothing was captured, or it cannot be walked."""
+    """Returns what is compared; None if nothing was captured, or it cannot be walked."""
     end, before = one.checkpoint, one.before
     if not end.holds_files:
         return None

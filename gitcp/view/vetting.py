@@ -62,10 +62,10 @@ class Vetting:
     ) -> None:
         """With `redact` fingerprints stand for secrets in the page.
 
-        Where nothing was looked through before, the rules are loaded while the page is made.
+        If nothing was looked through before, the rules are loaded while the page is made.
 
         Raises:
-            UsageError: one of `allow` is not a fingerprint.
+            UsageError: a value of `allow` is not a fingerprint.
         """
         self._allowed = frozenset(allowed_by(workspace, allow))
         self._mode = workspace.settings.sharing.secrets

@@ -38,7 +38,7 @@ class Drainable(Protocol):
         """Puts its redo log into git.
 
         Raises:
-            BusyError, StorageError: it stays.
+            BusyError, StorageError: the log stays.
         """
 
 
@@ -74,7 +74,7 @@ class BackgroundDrainer:
         """Notes that a redo log has grown.
 
         Raises:
-            BusyError, StorageError: it has grown too large, and could not be settled.
+            BusyError, StorageError: the log has grown too large, and could not be drained.
         """
         now = time.monotonic()
         with self._guard:
@@ -85,7 +85,7 @@ class BackgroundDrainer:
                 thread = threading.Thread(
                     target=self._work, name="gitcp-settling", daemon=True
                 )
-                # Where the process is ending already the log stays for the next one.
+                # If the process is ending already the log stays for the next one.
                 try:
                     thread.start()
                 except RuntimeError:
@@ -105,7 +105,7 @@ class BackgroundDrainer:
         """Settles one log now.
 
         Raises:
-            BusyError, StorageError: it stays.
+            BusyError, StorageError: the log stays.
         """
         with self._guard:
             known = self._due.get(id(what))
@@ -162,7 +162,7 @@ class BackgroundDrainer:
                     return
 
     def _ready(self) -> tuple[list[Drainable], float]:
-        """Returns what to settle now, and how long to wait where there is nothing."""
+        """Returns what to settle now, and how long to wait if there is nothing."""
         now = time.monotonic()
         ready = []
         wait = _IDLE

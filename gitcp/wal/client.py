@@ -50,7 +50,7 @@ class LogClient:
 
     @contextmanager
     def held(self, *, write: bool = False, catch_up: bool = False) -> Iterator[None]:
-        """Holds the log, where there is one; with `write` it is created.
+        """Holds the log, if there is one; with `write` it is created.
 
         With `catch_up` the records of other processes are absorbed first.
 
@@ -117,7 +117,7 @@ class LogClient:
         """Returns a commit of the log, or of git.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the object is missing or damaged.
         """
         entry = self.objects.get(oid)
         if entry is None:
@@ -160,10 +160,10 @@ class LogClient:
         self._absorb(record)
 
     def drain(self) -> None:
-        """Puts the log into git and removes it, where there is one.
+        """Puts the log into git and removes it, if there is one.
 
         Raises:
-            BusyError, StorageError: it stays, and nothing is lost.
+            BusyError, StorageError: the log stays, and nothing is lost.
         """
         if self._file.opened:
             try:
@@ -176,7 +176,7 @@ class LogClient:
             self._forget()
 
     def restart(self) -> None:
-        """Drains the log, where there is one, and holds the next.
+        """Drains the log, if there is one, and holds the next.
 
         Raises:
             BusyError, StorageError: as `drain`.
@@ -191,7 +191,7 @@ class LogClient:
         """Holds the log empty: git has everything, and no other process appends.
 
         Raises:
-            BusyError, StorageError: it could not be drained; nothing is lost.
+            BusyError, StorageError: the log could not be drained; nothing is lost.
         """
         with self.held(write=True):
             # Between draining it and holding it again another process may append.

@@ -17,7 +17,7 @@ from gitcp.wal.log_file import LogRecord
 def fault(
     records: Iterable[LogRecord], logged: Collection[bytes], objects: Objects
 ) -> str | None:
-    """Returns why records were not written in this repository; None where they may be.
+    """Returns why records were not written in this repository; None if they may be.
 
     `logged` are the objects that come into git together, theirs and those of other logs.
     """

@@ -119,7 +119,7 @@ class Builder:
             if inner is None:
                 if len(held) >= _HELD:
                     held.clear()
-                # Where it cannot be read that is said once.
+                # If it cannot be read that is said once.
                 inner = held[directory] = {}
                 found = trees.lookup(tree, directory, read)
                 if found is not None and found.mode == trees.DIRECTORY:

@@ -251,7 +251,7 @@ class _Worker:
         return None
 
     def _enter(self, directory: bytes) -> int:
-        """Returns a directory, which is made where it is missing."""
+        """Returns a directory, which is made if it is missing."""
         fd = self.root.make_directory(directory)
         if directory != self._directory:
             self._directory, self._covered = directory, self._writer.disks.note(fd)

@@ -180,7 +180,7 @@ class Capture:
     ) -> tuple[Snapshot, T]:
         """Captures, and returns the snapshot with what `use` makes of it.
 
-        Where objects that an earlier scan relied on are gone (a branch was deleted or
+        If objects that an earlier scan relied on are gone (a branch was deleted or
         purged, and git has pruned), everything is read again.
 
         Raises:

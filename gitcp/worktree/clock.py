@@ -173,7 +173,7 @@ def _local() -> int:
 
 
 def _boot_id() -> bytes:
-    """Returns what names this run of the machine; nothing where that is not known."""
+    """Returns what names this run of the machine; nothing if that is not known."""
     try:
         fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

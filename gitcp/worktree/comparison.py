@@ -132,7 +132,7 @@ def _top(where: str) -> str | None:
 def _is_as_made(directory: str) -> bool:
     """Whether git finds in the private directory what gitcp puts there, and no more.
 
-    Where a watcher was asked the last time, its answer may do.
+    If a watcher was asked the last time, its answer may do.
     """
     expected = {"config": CONFIG, "info/attributes": ATTRIBUTES}
     return (

@@ -35,7 +35,7 @@ class Disks:
     """The file systems that are synced as a whole; `note` each before writing to it."""
 
     def __init__(self) -> None:
-        # By device: its descriptor, or None where each file has to be synced.
+        # By device: its descriptor, or None if each file has to be synced.
         self._known: dict[int, int | None] = {}
         self._mutex = threading.Lock()
 
@@ -84,7 +84,7 @@ class Disks:
         """Makes the names in a directory durable where `sync` will not.
 
         Raises:
-            OSError: it is gone, cannot be read, or the disk refused.
+            OSError: the directory is gone, cannot be read, or the disk refused.
         """
         directory = root.directory(path)
         if not self.covers(directory):

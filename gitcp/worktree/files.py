@@ -94,7 +94,7 @@ class Root:
         Raises:
             NotADirectoryError: a component is a link or no directory (ELOOP is
                 turned into this), or one that is closed.
-            OSError: it cannot be opened.
+            OSError: the directory cannot be opened.
         """
         if path != self._last:
             self._last = None
@@ -162,7 +162,7 @@ class Root:
         return self.directory(above), name
 
     def lstat(self, path: bytes) -> os.stat_result | None:
-        """Returns the stat of a path itself; None where there is nothing.
+        """Returns the stat of a path itself; None if there is nothing.
 
         Raises:
             PermissionError: a directory on the way cannot be entered.

@@ -103,7 +103,7 @@ def clear(
 ) -> str | None:
     """Removes a directory that did not get its name, with all that a checkpoint holds.
 
-    Where anything else is in it, all of it stays, beside its place; returns how to report
+    If anything else is in it, all of it stays, beside its place; returns how to report
     that. One that is gone is gone.
 
     Raises:

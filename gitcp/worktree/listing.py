@@ -44,7 +44,7 @@ class ScanPlace(NamedTuple):
     previous: Previous
 
     def stat(self, path: bytes) -> os.stat_result | None:
-        """Returns the stat of a path itself; None where nothing can be seen."""
+        """Returns the stat of a path itself; None if nothing can be seen."""
         try:
             return self.root.lstat(path)
         except PermissionError:

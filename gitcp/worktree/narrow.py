@@ -24,9 +24,9 @@ class Narrowed(NamedTuple):
 def narrowed(
     names: Iterable[bytes], place: ScanPlace, state: ScanState, watch: Watch
 ) -> Narrowed | None:
-    """Returns what of a work tree to compare; None where it has to be everything.
+    """Returns what of a work tree to compare; None if it has to be everything.
 
-    `names` is the watcher's answer. Where a known directory is gone, or is another one
+    `names` is the watcher's answer. If a known directory is gone, or is another one
     than it was, a name does not tell what is below it.
     """
     forced = set(state.forced)

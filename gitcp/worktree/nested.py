@@ -54,7 +54,7 @@ def enter(
 def not_checked_out(state: ScanState, captured: Lookup, head: Lookup) -> Changes:
     """Notes submodules that are empty directories; returns what this adds to a tree.
 
-    `captured` looks into that tree, `head` into HEAD's. Where an ignored file in one is
+    `captured` looks into that tree, `head` into HEAD's. If an ignored file in one is
     captured all the same, it is a plain directory.
     """
     changes: Changes = {}

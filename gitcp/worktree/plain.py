@@ -61,7 +61,7 @@ class PlainReader:
         self._most = min(most, MOST)
 
     def read(self, path: bytes) -> PlainFile | None:
-        """Reads a file; None where it is not an ordinary one, or did not stay as it was."""
+        """Reads a file; None if it is not an ordinary one, or did not stay as it was."""
         try:
             directory, name = self._root.parent(path)
             # Not by its descriptor: opening what is no file may do something.

@@ -82,7 +82,7 @@ class Wire:
         return found, data[at:]
 
     def answer(self, found: Answer | None) -> bytes:
-        """Returns the answer for one path; None where it is left to `read`."""
+        """Returns the answer for one path; None if it is left to `read`."""
         if found is None:
             return self._nothing
         stored = found.stored

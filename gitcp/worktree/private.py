@@ -56,7 +56,7 @@ class PrivateGit:
         self.index = self.directory / "index"
 
     def prepare(self) -> None:
-        """Makes the directory where it is missing; brings its excludes up to date."""
+        """Makes the directory if it is missing; brings its excludes up to date."""
         for name in () if self.is_temporary else _DIRECTORIES:
             self._repository.make_directory(self.directory / name)
         # Git would take the configuration and the attributes of the place it names.
@@ -250,7 +250,7 @@ class IgnoreChecker:
             raise ValueError("a checker needs both pipes")
 
         def feed() -> None:
-            # Where it is broken, the reader below sees the end and reports it.
+            # If it is broken, the reader below sees the end and reports it.
             with suppress(BrokenPipeError):
                 # "./" keeps a name that starts with a colon from being read as magic.
                 stdin.write(b"".join(b"./" + path + b"\0" for path in paths))

@@ -39,9 +39,9 @@ def stats(
     form: ObjectFormat,
     meanwhile: Callable[[], None],
 ) -> list[os.stat_result | None] | None:
-    """Returns the stat of each file, directory by directory; None where something differs.
+    """Returns the stat of each file, directory by directory; None if something differs.
 
-    In place of a stat is None where a later change might not show in it. The work is
+    In place of a stat is None if a later change might not show in it. The work is
     shared among processes: threads would wait for each other. `meanwhile` is done beside it,
     in a thread; what that raises is raised.
     """

@@ -1,7 +1,7 @@
 """Reads one file consistently, or reports that it changed meanwhile.
 
 A stat before and after a read does not see every change: time stamps move in steps.
-It is proof once the disk's clock has moved on. Where that takes seconds, the file is
+It is proof once the disk's clock has moved on. If that takes seconds, the file is
 read twice, and again by the next capture.
 """
 

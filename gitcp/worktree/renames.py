@@ -61,16 +61,16 @@ def _attempt(directory: int, old: bytes, new: bytes, flag: int) -> bool:
 
 
 def exchange(directory: int, one: bytes, two: bytes) -> bool:
-    """Exchanges two names in one step; False where that cannot be done here.
+    """Exchanges two names in one step; False if that cannot be done here.
 
     Raises:
-        OSError: one of them is missing, or the disk refused.
+        OSError: a file is missing, or the disk refused.
     """
     return _attempt(directory, one, two, _system()[2])
 
 
 def move_directory(directory: int, old: bytes, new: bytes) -> bool:
-    """Renames a directory to a name that is free; False where only that cannot be had here.
+    """Renames a directory to a name that is free; False if only that cannot be had here.
 
     Raises:
         FileExistsError: something has the new name.
@@ -82,7 +82,7 @@ def move_directory(directory: int, old: bytes, new: bytes) -> bool:
 def move(directory: int, old: bytes, new: bytes) -> None:
     """Renames within a directory and never replaces what has the new name.
 
-    Where the file system offers neither such a rename nor hard links, a name that
+    If the file system offers neither such a rename nor hard links, a name that
     appears between the last look and the rename is replaced.
 
     Raises:

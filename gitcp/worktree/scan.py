@@ -1,7 +1,7 @@
 """Scans a work tree: which paths to read, and what cannot be captured.
 
 git finds the tracked paths whose stat changed. A name can only come or go where its
-directory's own stat changed: those directories are listed again. Where an ignore rule
+directory's own stat changed: those directories are listed again. If an ignore rule
 changed, everything is.
 """
 
@@ -359,7 +359,7 @@ def _is_special(status: os.stat_result) -> bool:
 
 
 def _content(path: Path) -> bytes:
-    """Returns what a file holds; nothing where it cannot be read."""
+    """Returns what a file holds; nothing if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

@@ -7,7 +7,7 @@ from gitcp.worktree.state import ScanState
 
 
 class Snapshot(NamedTuple):
-    """The work tree as captured; `tree` is None where there is no file at all.
+    """The work tree as captured; `tree` is None if there is no file at all.
 
     `tracked` are paths of this repository though no listing leads to them: ignored, or
     in a nested repository.

@@ -31,7 +31,7 @@ _Both = tuple[Seen, Seen]
 class Backup(NamedTuple):
     """A database in one file, and what its own two were like if a change of them will show.
 
-    `made` is None where SQLite cannot read it. It is `torn` where that is for another process
+    `made` is None if SQLite cannot read it. It is `torn` where that is for another process
     that writes: then its files, read one after the other, need not fit.
     """
 
@@ -69,7 +69,7 @@ def backup_of(
 
 
 def _path_of(fd: int) -> str:
-    """Returns the path of a directory where there is no /proc."""
+    """Returns the path of a directory if there is no /proc."""
     import fcntl  # noqa: PLC0415  macOS only
 
     raw = fcntl.fcntl(fd, fcntl.F_GETPATH, bytes(1024))  # type: ignore[attr-defined]

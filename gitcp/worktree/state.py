@@ -29,21 +29,21 @@ Remembered = tuple[bytes, Stat]
 class ScanState(msgspec.Struct):
     """Derived data. `tree` equals the index with `overlay` laid over it.
 
-    `limit` is the size in bytes that files were captured up to (0 where an older gitcp
+    `limit` is the size in bytes that files were captured up to (0 if an older gitcp
     did not note it); `root` is the raw root tree, which no commit holds;
     `dirs` maps each directory that is walked to the stat it had when it was listed and
     the number of its children that are not ignored;
     `overlay` has the paths captured since the index was written; `nested` the
-    repositories inside, with the HEAD recorded (None where there is none);
+    repositories inside, with the HEAD recorded (None if there is none);
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
     what is tracked though no listing leads to it: ignored, or in a nested repository;
     `submodules` those that are tracked and ignored; `sparse` what a sparse checkout
     leaves out; `blocked` what is in the place of more of that, and whether it is in the
-    place of a directory above (None where an older gitcp did not note it); `hidden`
+    place of a directory above (None if an older gitcp did not note it); `hidden`
     what was not there and no listing leads to, of `forced` and of `sparse`; `listings`
     digests of what directories list, where that can change without their stat; `names`
     the digest of the names in the user's index, which lie in a file beside, and `ignored`
-    those of them that are ignored (None where an older gitcp did not note it); `large`
+    those of them that are ignored (None if an older gitcp did not note it); `large`
     the ids of the whole content of chunked files, `lists` the tree of their lists; `clock`
     what the clocks said when the file was written; `stored` the checksum of the file it
     came from (not in the file).

@@ -83,7 +83,7 @@ class TrackedNames:
         return all_ignored
 
     def _from_last(self, names: bytes | None) -> bytes | None:
-        """Returns the same by what is known of the last time; None where that is little.
+        """Returns the same by what is known of the last time; None if that is little.
 
         `names` are given where they are other ones now.
         """

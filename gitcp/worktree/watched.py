@@ -136,7 +136,7 @@ class Watch:
             question.close()
 
     def hear(self) -> frozenset[bytes] | None:
-        """Waits for the answer; None where it does not say which paths may have changed."""
+        """Waits for the answer; None if it does not say which paths may have changed."""
         question, self._question = self._question, None
         if question is not None:
             try:
@@ -250,7 +250,7 @@ class Watch:
 def watch(
     repository: Repository, directory: Path, clock: Clock, deadline: float | None
 ) -> Watch | None:
-    """Returns the watch over a work tree; None where no watcher is to be asked."""
+    """Returns the watch over a work tree; None if no watcher is to be asked."""
     try:
         found = watchers.configured(repository)
     except GitFailedError:

@@ -37,7 +37,7 @@ def project_prefix(project: str) -> str:
 
 
 def parse(name: str) -> Key | None:
-    """Returns the key behind the name of a session; None where it is none of ours."""
+    """Returns the key behind the name of a session; None if it is none of ours."""
     if not name.startswith(PREFIX):
         return None
     project, mark, session = name.removeprefix(PREFIX).partition("@")

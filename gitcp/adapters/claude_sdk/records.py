@@ -39,7 +39,7 @@ def encode(entry: Any) -> bytes:
     """Returns a value as one line of JSON.
 
     Raises:
-        UsageError: it is not JSON.
+        UsageError: the value is not valid JSON.
     """
     # Python's own: msgspec writes no number beyond a double and no lone surrogate.
     try:

@@ -29,7 +29,7 @@ class Rewound(_Fields):
     """The result of a rewind.
 
     `target` is the checkpoint at the prompt, `saved` the one that holds what was there
-    before the rewind (None where the newest one did, and for a dry run). `files_changed`
+    before the rewind (None if the newest one did, and for a dry run). `files_changed`
     are the paths written, deleted or made, `left` those that were left as they are, with
     the reason.
     """

@@ -92,7 +92,7 @@ class GitcpSessionStore:
         await _in_thread(lambda: self._append(key, entries))
 
     async def load(self, key: "SessionKey") -> "list[SessionStoreEntry] | None":
-        """Returns all records, equal to what was appended; None where there are none.
+        """Returns all records, equal to what was appended; None if there are none.
 
         Raises:
             CorruptError: something stored is damaged.

@@ -30,7 +30,7 @@ class EventCommit(NamedTuple):
     """A commit to be built on a branch; `parent` is the commit before it.
 
     `graph` are the files of `.gitcp` that hold the event; `channels` the logs of a
-    checkpoint's channels, None where those of the parent stay.
+    checkpoint's channels, None if those of the parent stay.
     """
 
     header: EventHeader

@@ -56,7 +56,7 @@ class LoadedClasses(JsonPlusSerializer):
         """Returns the value.
 
         Raises:
-            BlockedClassError: it holds an object of a class that is not loaded, or of
+            BlockedClassError: the data holds an object of a class that is not loaded, or of
                 one that is more than data.
         """
         with _collecting() as blocked:

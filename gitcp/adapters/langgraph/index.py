@@ -103,7 +103,7 @@ class Index:
 
     @classmethod
     def load(cls, raw: bytes) -> "Index | None":
-        """Returns an index that `dump` wrote; None where it is none."""
+        """Returns an index that `dump` wrote; None if it is none."""
         index = cls()
         try:
             version, applied = _DECODER.decode(raw)
@@ -151,7 +151,7 @@ class Index:
         yield from sorted(keys, key=lambda key: key.ident, reverse=True)
 
     def parent_of(self, key: GraphKey) -> str | None:
-        """Returns the checkpoint before one; None where it begins, or parents go round.
+        """Returns the checkpoint before one; None if it begins, or parents go round.
 
         Parents are what the caller of `put`, or a stranger, wrote. A circle of them has
         a checkpoint whose parent is not older by its id: it is cut there.

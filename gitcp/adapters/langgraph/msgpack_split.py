@@ -28,7 +28,7 @@ def head_length(data: bytes) -> int:
 def split(data: bytes, least: int) -> list[bytes]:
     """Returns `data` in pieces of at least so many bytes that end where an item does.
 
-    Where it is not a sequence of items it stays whole; joined, the pieces are `data`.
+    If it is not a sequence of items it stays whole; joined, the pieces are `data`.
     """
     if len(data) < 2 * least:
         return [data] if data else []

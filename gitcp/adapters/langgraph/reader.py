@@ -90,7 +90,7 @@ class ThreadReader:
         """Returns what a commit of this thread says.
 
         Raises:
-            CorruptError: it is damaged.
+            CorruptError: the commit is damaged.
         """
         event = self._events.get(oid)
         if event is None:
@@ -174,7 +174,7 @@ class ThreadReader:
         """Returns the checkpoint.json of a commit.
 
         Raises:
-            CorruptError: it is missing or damaged.
+            CorruptError: the file is missing or damaged.
         """
         if self._manifest is not None and self._manifest[0] == oid:
             return self._manifest[1]

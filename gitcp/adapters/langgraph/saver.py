@@ -253,7 +253,7 @@ class GitcpSaver(AsyncMethods):
         """Removes a thread with all its checkpoints and writes.
 
         Raises:
-            BusyError, StorageError, GitFailedError: it may be there in part.
+            BusyError, StorageError, GitFailedError: a part of the thread may be left.
         """
         self._threads.thread(str(thread_id)).delete()
 

@@ -87,7 +87,7 @@ class WorktreeSnapshots:
                 old.stack.close()
 
     def of(self, version: object) -> FilesState | None:
-        """Returns the files that belong to a version; None where it is not known."""
+        """Returns the files that belong to a version; None if it is not known."""
         with self._mutex:
             held = self._held.get(version) if isinstance(version, str) else None
             return held.files if held is not None else None
@@ -133,7 +133,7 @@ def snapshots_of(directory: str | os.PathLike[str], store: Store) -> WorktreeSna
     """Returns a follower of the work tree around a directory.
 
     Raises:
-        UsageError: it belongs to another repository.
+        UsageError: the work tree belongs to another repository.
         NotARepositoryError: the directory is in no repository.
         UnsupportedRepositoryError: gitcp does not serve the repository.
     """

@@ -129,7 +129,7 @@ class Thread:
         It is durable on return; without `sync` once the thread is settled.
 
         Raises:
-            BusyError, StorageError: it is not stored.
+            BusyError, StorageError: the checkpoint is not stored.
         """
         header = new.header
         with self.current(write=True) as index:
@@ -205,7 +205,7 @@ class Thread:
         """Stores pending writes; they are durable as in `put`.
 
         Raises:
-            BusyError, StorageError: they are not stored.
+            BusyError, StorageError: the writes are not stored.
         """
         with self.current(write=True) as index:
             have = {(write.task, write.number) for write in self.writes(key)}
@@ -297,7 +297,7 @@ class Thread:
         """Removes the whole thread.
 
         Raises:
-            BusyError, StorageError, GitFailedError: it may be there in part.
+            BusyError, StorageError, GitFailedError: a part of the thread may be there.
         """
         with self.current(write=True):
             self.log.drain()
@@ -309,7 +309,7 @@ class Thread:
 
         Raises:
             UsageError: the other one exists.
-            BusyError, StorageError: it may be there in part.
+            BusyError, StorageError: a part of the thread may be there.
         """
         # In one order, so that two copies in opposite directions do not wait for ever.
         first, second = sorted((self, target), key=lambda thread: thread.session)
@@ -338,7 +338,7 @@ class Thread:
         """Puts the write-ahead log into git.
 
         Raises:
-            BusyError, StorageError: it stays, and nothing is lost.
+            BusyError, StorageError: the log stays, and nothing is lost.
         """
         with self.current():
             self.log.drain()

@@ -155,7 +155,7 @@ def _moved(
 ) -> "list[bytes | Segment]":
     """Returns the rest of a body as pieces: those found elsewhere keep their object.
 
-    Where a list lost its first elements the others stand further to the front.
+    If a list lost its first elements the others stand further to the front.
     """
     pieces: list[bytes | Segment] = []
     misses = 0

@@ -86,7 +86,7 @@ def _chosen(out: Output, place: ClientPlaces, scope: str | None) -> tuple[str, .
     """Asks which of the clients that are here get hooks.
 
     Raises:
-        UsageError: none is here without hooks, or there is no terminal to ask at.
+        UsageError: no client is without hooks, or there is no terminal to ask at.
     """
     found = [name for name in present(place.environment) if not _has_hooks(name, place)]
     if not found:

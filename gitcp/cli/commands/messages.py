@@ -91,7 +91,7 @@ def messages_command(
 
 
 def _turns(out: Output, workspace: Workspace, checkpoint: Checkpoint) -> None:
-    """Prints the turns that count; every record, where there are no turns."""
+    """Prints the turns that count; every record, if there are no turns."""
     found = dialogue(checkpoint)
     if not found.whole:
         out.warn(_ONLY_END)

@@ -146,7 +146,7 @@ def _restore_here(
 def _chosen(
     out: Output, workspace: Workspace, selector: str | None, *, asks: bool, bare: bool
 ) -> Checkpoint | None:
-    """Returns what to restore; None where the picker has done all that was wanted.
+    """Returns what to restore; None if the picker has done all that was wanted.
 
     With `asks` a user at a terminal may choose: in the picker, if the command is `bare`,
     as a picker knows no options.
@@ -259,7 +259,7 @@ def _write_bare(
 ) -> bool:
     """Writes the files of a commit, however damaged the repository is; the last way out.
 
-    Returns False where no directory is given, or the selector is not a commit made here.
+    Returns False if no directory is given, or the selector is not a commit made here.
     """
     if selector is None or directory is None:
         return False

@@ -91,7 +91,7 @@ def _newest(workspace: "Workspace") -> "Checkpoint":
     """Returns the newest checkpoint of this work tree that has a conversation.
 
     Raises:
-        NothingToDoError: none has.
+        NothingToDoError: no checkpoint has a conversation.
     """
     reach = Reach(workspace.store)
     for entry in timeline(workspace):

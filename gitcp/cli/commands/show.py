@@ -169,7 +169,7 @@ def _looked_up(
     """Finds what is named; the first word may be a path, too, if it is no checkpoint.
 
     Raises:
-        NotFoundError: it is neither.
+        NotFoundError: the word is neither.
     """
     try:
         checkpoint, behind = look_up(workspace, selector)

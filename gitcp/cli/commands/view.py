@@ -103,7 +103,7 @@ def _refuse_beside_serve(
     """Refuses options that are about a file.
 
     Raises:
-        UsageError: one of them was given.
+        UsageError: such an option was given.
     """
     if file is not None or redact or allow:
         raise UsageError(

@@ -108,7 +108,7 @@ class Browsing:
     # --- keys -------------------------------------------------------------------------
 
     def pressed(self, key: str) -> bool:
-        """Takes a key; False where it means nothing here."""
+        """Takes a key; False if it means nothing here."""
         if self._moved(key) or self._into(key):
             return True
         if key in {"1", "2", "3", "4"}:

@@ -35,7 +35,7 @@ class Doing:
 
     @property
     def hints(self) -> list[tuple[str, str]] | None:
-        """The keys of what is shown; None where that is the rows."""
+        """The keys of what is shown; None if that is the rows."""
         if self.plan is not None:
             fork = self.plan.wanted.name is not None or bool(self.plan.wanted.paths)
             return bars.of_plan(nothing=self.plan.nothing, fork=fork)
@@ -54,7 +54,7 @@ class Doing:
     # --- keys -------------------------------------------------------------------------
 
     def pressed(self, key: str) -> bool:
-        """Takes a key; False where it means nothing here."""
+        """Takes a key; False if it means nothing here."""
         if self.shown:
             self._on_page(key)
             return True

@@ -42,7 +42,7 @@ def painted(
 ) -> Iterator[First | None]:
     """Paints the first screen, for as long as it takes to load the rest inside.
 
-    None where the rows cannot be read; the picker says why.
+    None if the rows cannot be read; the picker says why.
     """
     try:
         keyboard = sys.stdin.fileno()

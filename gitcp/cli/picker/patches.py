@@ -62,7 +62,7 @@ def _lengths(raw: bytes) -> list[int]:
 
 
 def _both(names: bytes) -> bytes | None:
-    """Returns the path of `a/PATH b/PATH`; None where the two differ."""
+    """Returns the path of `a/PATH b/PATH`; None if the two differ."""
     if names.startswith(b'"'):
         return _named(names[len(names) // 2 + 1 :])
     half = len(names) // 2

@@ -35,7 +35,7 @@ class Name(NamedTuple):
 class Item:
     """One row as it is shown; `listed` is read when it comes into view.
 
-    `tested` is what came of the tests that were run in it, None where that is not known.
+    `tested` is what came of the tests that were run in it, None if that is not known.
     `by_hand` is what was done before a turn: a row of its own below it. Of one that is
     `gone` nothing can be read.
     """
@@ -59,7 +59,7 @@ class Item:
 
 
 class Read(NamedTuple):
-    """What was read of a row: nothing where it is gone, two rows with what was by hand."""
+    """What was read of a row: nothing if it is gone, two rows with what was by hand."""
 
     name: Name
     listed: tuple[Listed, ...]

@@ -146,7 +146,7 @@ def marked(one: SkillFile, directories: int) -> bytes:
 
 
 def mark_of(raw: bytes) -> Mark | None:
-    """Returns the mark of a file, or None where it is not one of ours."""
+    """Returns the mark of a file, or None if it is not one of ours."""
     match = re.search(_MARK, raw)
     if match is None:
         return None
