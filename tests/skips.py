@@ -58,6 +58,7 @@ def _always(_: str) -> bool:
 # The reason of a skip, and whether this machine gives cause for it.
 ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     # Clients and frameworks that npm installs: .ci/run does, where there is npm.
+    (r"there is no azurite-blob.*", _no_npm_for("azurite-blob")),
     (r"there is no cline.*", _no_npm_for("cline")),
     (r"there is no codex.*", _no_npm_for("codex")),
     (r"there is no copilot.*", _no_npm_for("copilot")),

@@ -153,9 +153,10 @@ class ObjectStore(OnePlace):
         before = held.document if held is not None else None
         if (before.tip if before is not None else None) != update.old:
             return Answer("!", _STALE)
+        kept = self._stays(update, before)
         started = time.monotonic()
         try:
-            document = self._store_pack(update, before)
+            document = self._store_pack(update.new, kept)
         except GitFailedError as exc:
             return Answer("!", exc.message)
         if time.monotonic() - started > SLOWEST:
@@ -168,31 +169,33 @@ class ObjectStore(OnePlace):
             return Answer("!", _STALE)
         self._held[update.ref] = _Held(version, document)
         self._stored[update.ref] = (documents.encode(document), version)
-        kept = {pack.id for pack in document.packs}
-        if before is not None and not kept & {pack.id for pack in before.packs}:
-            self._remove(pack for pack in before.packs if pack.id not in kept)
+        if before is not None and not kept:
+            # It may have been purged. What was put together the collector removes.
+            self._remove(before.packs)
         return Answer(" ", "")
 
-    def _store_pack(self, update: Update, before: Document | None) -> Document:
-        """Stores what is new in a pack; returns the document that names it."""
-        kept = list(before.packs) if before is not None else []
-        if not update.old or not packs.is_ancestor(
-            self._repository, update.old, update.new
+    def _stays(self, update: Update, before: Document | None) -> Sequence[StoredPack]:
+        """Returns the packs that a new one can stand on; none if the line is replaced."""
+        if before is None or not packs.is_ancestor(
+            self._repository, before.tip, update.new
         ):
-            # What is replaced must not stay in reach: it may have been purged.
-            kept = []
+            return ()
+        return before.packs
+
+    def _store_pack(self, tip: str, kept: Sequence[StoredPack]) -> Document:
+        """Stores what is new in a pack; returns the document that names it."""
         with transaction(self._repository) as txn:
-            made = self._make(update.new, kept, txn.scratch / "sent-0")
+            made = self._make(tip, kept, txn.scratch / "sent-0")
             merged = _to_merge(kept, made.size)
             if merged:
                 kept = kept[:-merged]
-                made = self._make(update.new, kept, txn.scratch / "sent-1")
+                made = self._make(tip, kept, txn.scratch / "sent-1")
             number = 1 if merged else 0
             self._place.upload(made.path, txn.scratch / f"sent-{number}")
         return Document(
             documents.VERSION,
             self._repository.form.name,
-            update.new,
+            tip,
             (*kept, made),
         )
 

@@ -33,7 +33,7 @@ class Seen:
     def get(self, ref: str, e_tag: str | None) -> tuple[bytes, Version] | None:
         """Returns a document, if it still is what a listing names."""
         found = self._kept.get(ref)
-        if found is None or e_tag is None or found[0] != e_tag:
+        if found is None or e_tag is None or not _same(found[0], e_tag):
             return None
         return found[2].encode(), Version(found[0], found[1])
 
@@ -51,3 +51,8 @@ class Seen:
                 data = msgspec.json.encode(self._kept)
                 durable.replace(self._path, data, sync=False)
             self._before = dict(self._kept)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two name one content: Azure's listing has the name without its quotes."""
+    return one.strip('"') == other.strip('"')
