@@ -117,6 +117,8 @@ def finish(
         )
         with workspace.capturing(backups=False) as capture:
             capture.written = written
+            if ready is not None and ready.staging is not None:
+                capture.proven = ready.staging.proven
             result = captured(
                 capture,
                 txn,

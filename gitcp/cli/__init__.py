@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
 # `hook AGENT EVENT`
 _HOOK = 3
-# Options that may stand before the name of a command, and those with which it saves nothing.
+# Options that may stand before the name of a command, those with which it does nothing, that
+# by which a restore does not ask, and those with which it does not scan first.
 _ALSO = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-pager", "--json"})
 _HELP = frozenset({"-h", "--help"})
+_YES = frozenset({"-y", "--yes"})
+_ELSEWHERE = frozenset({"--to", "--effects", "--continue", "--abort", "--dry-run"})
 
 
 def entry() -> None:
@@ -67,7 +70,7 @@ def main(arguments: "Sequence[str]") -> int:
 
         run_hook(arguments[1], arguments[2])
         return 0
-    if not _saves(arguments):
+    if not _scans_at_once(arguments):
         from gitcp.cli.app import run
 
         return run(list(arguments))
@@ -82,11 +85,15 @@ def main(arguments: "Sequence[str]") -> int:
         comparison.drop()
 
 
-def _saves(arguments: "Sequence[str]") -> bool:
-    """Whether a command line is for saving the work tree around the current directory."""
+def _scans_at_once(arguments: "Sequence[str]") -> bool:
+    """Whether a command line has the work tree around the current directory scanned.
+
+    A restore that asks scans before it has the lock; one without a question does not.
+    """
     words = [word for word in arguments if word not in _ALSO]
+    changes = words[:1] in (["restore"], ["undo"]) and not _YES.isdisjoint(words)
     return (
-        words[:1] == ["save"]
+        (words[:1] == ["save"] or (changes and _ELSEWHERE.isdisjoint(words)))
         and _HELP.isdisjoint(words)
         and "_GITCP_COMPLETE" not in os.environ
     )

@@ -1,6 +1,6 @@
 """Reads what a scan found, and makes the tree of a capture."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from gitcp import progress
@@ -19,13 +19,21 @@ from gitcp.worktree.databases import BESIDE, Databases
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous
 from gitcp.worktree.names import parents
-from gitcp.worktree.read import DELETED, Content, FileReader, Trouble, Written
+from gitcp.worktree.read import (
+    DELETED,
+    IN_MEMORY,
+    Content,
+    FileReader,
+    Trouble,
+    Written,
+)
 from gitcp.worktree.scan import Rules, empty_directories
 from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.state import ScanState
 
 if TYPE_CHECKING:
     from gitcp.worktree.judge import Judge
+    from gitcp.worktree.proof import Proven
     from gitcp.worktree.watched import Watch
 
 Lookup = Callable[[bytes], Entry | None]
@@ -91,13 +99,24 @@ class Builder:
         """Returns what a scan has to know of the tree that it starts from."""
         entry = self.lookup(tree)
 
-        def names(directory: bytes) -> Iterable[bytes]:
+        def names(directory: bytes) -> Tree:
             found = entry(directory)
             if found is None or found.mode != trees.DIRECTORY:
-                return ()
+                return {}
             return files_in(self._transaction)(found.oid)
 
         return Previous(entry, names)
+
+    def enter_proven(self, state: ScanState, proven: Mapping[bytes, "Proven"]) -> None:
+        """Has a state know what a restore has written as its tree has it."""
+        # Loaded already by the restore.
+        from gitcp.worktree import foreknown  # noqa: PLC0415
+
+        most = min(self._chunks.whole_up_to(self._rules.limit), IN_MEMORY)
+        if not self._rules.include:
+            # With that, a directory may hold what is ignored, and captured all the same.
+            held = self.previous(state.tree).names
+            foreknown.enter(state, proven, held, self._clock, most)
 
     def lookup(
         self, tree: bytes | None, read: trees.ReadTree | None = None

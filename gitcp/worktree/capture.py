@@ -1,6 +1,6 @@
 """Captures the work tree as a tree object; reads only what changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +22,7 @@ from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.state import ScanState
 
 if TYPE_CHECKING:
+    from gitcp.worktree.proof import Proven
     from gitcp.worktree.read import Written
     from gitcp.worktree.watched import Watch
 
@@ -49,6 +50,8 @@ class Capture:
         self._stored = b""
         # What was just written here, and need not be read while its stat stays the same.
         self.written: Written = {}
+        # Directories that were written and compared, by path.
+        self.proven: Mapping[bytes, Proven] = {}
         self.looked_at: set[bytes] = set()
 
     @property
@@ -164,6 +167,8 @@ class Capture:
                 ),
             )
             watch = None if fresh else self._watch
+            if self.proven and not fresh:
+                builder.enter_proven(state, self.proven)
             try:
                 result = self._scan(state, builder, clock, watch)
             except GitFailedError:

@@ -30,7 +30,7 @@ class Previous(NamedTuple):
     """The tree that the last capture made: an entry by path, names by directory."""
 
     entry: Callable[[bytes], trees.Entry | None]
-    names: Callable[[bytes], Iterable[bytes]]
+    names: Callable[[bytes], trees.Tree]
 
 
 class ScanPlace(NamedTuple):

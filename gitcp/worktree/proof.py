@@ -5,7 +5,7 @@ import signal
 import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -33,24 +33,49 @@ class Directory(NamedTuple):
     names: Names
 
 
+class Proven(NamedTuple):
+    """A directory that holds what it had to, and nothing else.
+
+    `status` is its own stat, `files` has those of its files in the order of `names`; None if
+    a later change might not show in it.
+    """
+
+    names: Names
+    status: os.stat_result | None
+    files: list[os.stat_result | None]
+
+    def stats(self) -> Iterator[tuple[bytes, Entry, os.stat_result | None]]:
+        """Yields name, entry and stat of each file."""
+        entries = [(name, one) for name, one in self.names.items() if one is not None]
+        for (name, entry), status in zip(entries, self.files, strict=True):
+            yield name, entry, status
+
+
 def stats(
     root: Root,
     directories: Sequence[Directory],
     form: ObjectFormat,
     meanwhile: Callable[[], None],
-) -> list[os.stat_result | None] | None:
-    """Returns the stat of each file, directory by directory; None if something differs.
+) -> list[Proven] | None:
+    """Compares each file of some directories; None if something differs.
 
-    In place of a stat is None if a later change might not show in it. The work is
-    shared among processes: threads would wait for each other. `meanwhile` is done beside it,
-    in a thread; what that raises is raised.
+    The work is shared among processes: threads would wait for each other. `meanwhile` is done
+    beside it, in a thread; what that raises is raised.
     """
     alone = threading.active_count() > 1
     parts = [directories] if alone else bulk.parts(directories)
     found = _in_processes(parts, lambda part: _prove(root, part, form), meanwhile)
     if found is None:
         return None
-    return [_stat(row) for row in _STAT.iter_unpack(found)]
+    rows = map(_stat, _STAT.iter_unpack(found))
+    return [
+        Proven(
+            directory.names,
+            next(rows),
+            [next(rows) for entry in directory.names.values() if entry is not None],
+        )
+        for directory in directories
+    ]
 
 
 def _stat(row: tuple[int, ...]) -> os.stat_result | None:
@@ -136,6 +161,8 @@ def _prove(
     try:
         for directory in directories:
             fd = root.directory(directory.path)
+            # Before the listing: a name that comes during it changes the stat.
+            rows.append(_row(os.fstat(fd), time.clock_gettime_ns(_CLOCK)))
             if set(map(os.fsencode, os.listdir(fd))) != directory.names.keys():
                 return None
             for name, entry in directory.names.items():
@@ -179,6 +206,11 @@ def _prove_file(
         os.close(fd)
     if left or digest.digest() != entry.oid:
         return None
+    return _row(status, now)
+
+
+def _row(status: os.stat_result, now: int) -> bytes:
+    """Returns a stat that was taken at a time, for the process that has asked for it."""
     if now - status.st_ctime_ns <= replace.step_of(status):
         return bytes(_STAT.size)
     return _STAT.pack(

@@ -31,7 +31,7 @@ from gitcp.worktree.private import PrivateGit
 from gitcp.worktree.read import Written, unsettled
 
 if TYPE_CHECKING:
-    from gitcp.format.tree import Entry
+    from gitcp.worktree.proof import Proven
 
 
 class Staging:
@@ -52,6 +52,8 @@ class Staging:
     ) -> None:
         self.missing = missing
         self.written: Written = {}
+        # The directories themselves, by their paths at the end.
+        self.proven: dict[bytes, Proven] = {}
         # What others have put there stays beside it.
         self.left: list[Left] = []
         # Those of them that are written, proven and durable, and have no name yet.
@@ -148,24 +150,22 @@ class Staging:
 
     def _prove(self) -> bool:
         directories: list[proof.Directory] = []
-        entries: list[tuple[bytes, Entry]] = []
+        paths: list[bytes] = []
         for one in self.missing:
             at, skip = one.temporary(self._token), len(one.path)
             for path, names in one.names().items():
                 directories.append(proof.Directory(at + path[skip:], names))
-                entries += [
-                    (path + b"/" + name, entry)
-                    for name, entry in names.items()
-                    if entry is not None
-                ]
+                paths.append(path)
         self._root.forget()
         # The disk writes while the files are read.
         form, sync = self._repository.form, self._disks.sync
         found = proof.stats(self._root, directories, form, sync)
-        for (path, entry), status in zip(entries, found or (), strict=bool(found)):
-            # What is larger may be captured in another form.
-            if status is not None and status.st_size <= bulk.ALONE:
-                self.written[path] = entry, status
+        self.proven = dict(zip(paths, found or (), strict=bool(found)))
+        for path, proven in self.proven.items():
+            for name, entry, status in proven.stats():
+                # What is larger may be captured in another form.
+                if status is not None and status.st_size <= bulk.ALONE:
+                    self.written[path + b"/" + name] = entry, status
         return found is not None
 
     def place(self, disks: Disks) -> set[bytes]:
@@ -189,14 +189,16 @@ class Staging:
         self._discard([one for one in self.ready if one not in placed])
         self.ready = []
         paths = paths_of(placed)
-        for path in self.written.keys() - paths:
-            del self.written[path]
+        for known in (self.written, self.proven):
+            for path in known.keys() - paths:
+                del known[path]
         return paths
 
     def discard(self) -> None:
         """Removes what has no name yet."""
         self._discard(self.missing)
         self.written.clear()
+        self.proven.clear()
 
     def _discard(self, missing: Iterable[Missing]) -> None:
         self._root.forget()

@@ -64,11 +64,35 @@ def test_the_command_line_starts_it(known, started, monkeypatch):
     write_files(known, {"README.md": b"other"})
     early: list[bool] = []
     monkeypatch.setattr(comparison, "start_early", lambda: early.append(True))
-    for words in (("-C", "..", "save"), ("save", "--help"), ("status",)):
+    elsewhere = str(known.with_name("elsewhere"))
+    for words in (
+        ("-C", "..", "save"),
+        ("save", "--help"),
+        ("status",),
+        ("restore", "1", "--dry-run", "-y"),
+        ("restore", "1", "-y", "--to", elsewhere),
+    ):
         assert invoke(known / "below", *words).returncode == 0
     assert early == []
-    ok(known / "below", "save")
-    assert early == [True]
+    for words in (("save",), ("restore", "1", "-y"), ("undo", "--yes")):
+        ok(known / "below", *words)
+    assert early == [True] * 3
+
+
+def test_a_restore_compares_before_and_after_with_what_was_started_early_first(
+    known, started
+):
+    ok(known, "save")
+    write_files(known, {"below/file": b"2"})
+    started.clear()
+    ok(known / "below", "restore", "1", "-y")
+    # The second one is of the result: none that began before the restore will do.
+    assert len(started) == 2
+    assert (known / "below/file").read_bytes() == b"1"
+    ok(known / "below", "undo", "-y")
+    # A plan that is not shown is made once.
+    assert len(started) == 4
+    assert (known / "below/file").read_bytes() == b"2"
 
 
 def replace_index(repo: Path) -> None:

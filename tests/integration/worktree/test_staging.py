@@ -14,6 +14,7 @@ import pytest
 
 from gitcp.worktree import bulk, proof, renames
 from gitcp.worktree.private import PrivateGit
+from gitcp.worktree.scan import Scan
 from tests.support import damage
 from tests.support.gitrepo import (
     Entry,
@@ -192,6 +193,109 @@ def test_what_changes_after_it_was_read_is_reported(lost, by_git, monkeypatch):
     assert b"top/d2/f7: differs from the checkpoint" in done.stderr
     assert set((lost / "top/d2/f7").read_bytes()) == {ord("x")}
     assert by_git
+
+
+@pytest.fixture
+def quiet(monkeypatch) -> None:
+    """What git has written is old enough to be compared for good."""
+    prove = proof.stats
+
+    def waiting(*args):
+        time.sleep(0.05)
+        return prove(*args)
+
+    monkeypatch.setattr(proof, "stats", waiting)
+
+
+@pytest.fixture
+def looked_at(monkeypatch) -> list[set[bytes]]:
+    """What each scan found changed, in directories and in files."""
+    noted: list[set[bytes]] = []
+    run = Scan.run
+
+    def noting(self, differing):
+        found = run(self, differing)
+        noted.append(found.look | self._listing.walked())
+        return found
+
+    monkeypatch.setattr(Scan, "run", noting)
+    return noted
+
+
+def test_what_was_compared_is_known_to_the_scan_after_it(lost, quiet, looked_at):
+    ok(lost, "restore", "-y", "1")
+    _, after = looked_at
+    assert b"edited" in after
+    below = {path for path in after if path.startswith((b"top/", b"there/gone/"))}
+    # A directory that holds more than files and directories is looked at as any other.
+    assert below <= {b"top/link", b"top/hollow", b"top/empty"}
+    # To the next one nothing is new, whatever it starts from.
+    assert not ok(lost, "save")["created"]
+    scan = lost / ".git" / "gitcp" / "scan"
+    (scan / "state").unlink()
+    assert not ok(lost, "save")["created"]
+
+
+def edit_unseen(directory: Path) -> None:
+    path = directory / "d2" / "f7"
+    status = path.stat()
+    path.write_bytes(b"x" * status.st_size)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def add(directory: Path) -> None:
+    (directory / "d2" / "mine").write_bytes(b"mine")
+
+
+def remove(directory: Path) -> None:
+    (directory / "d2" / "f7").unlink()
+
+
+def change_mode(directory: Path) -> None:
+    (directory / "d2" / "f7").chmod(0o755)
+
+
+def replace(directory: Path) -> None:
+    shutil.rmtree(directory / "d2")
+    (directory / "d2").mkdir()
+
+
+@pytest.mark.parametrize("change", [edit_unseen, add, remove, change_mode, replace])
+def test_a_change_after_the_comparison_is_in_the_checkpoint(
+    lost, quiet, by_git, monkeypatch, change
+):
+    move = renames.move_directory
+
+    def changed(directory, old, new):
+        if new == b"top":
+            time.sleep(0.05)
+            change(lost / os.fsdecode(old))
+        return move(directory, old, new)
+
+    monkeypatch.setattr(renames, "move_directory", changed)
+    done = invoke(lost, "restore", "-y", "1")
+    assert done.returncode == (0 if change is add else 3)
+    assert by_git
+    there = tree_bytes(lost)
+    assert there != whole(lost)
+    shutil.rmtree(lost / "top")
+    ok(lost, "restore", "-y", "last")
+    assert tree_bytes(lost) == there
+
+
+@pytest.mark.parametrize("path", ["top/d2/.gitignore", "top/d2/x.log", "top/d2/é"])
+def test_where_more_than_the_tree_has_a_say_files_are_looked_at(
+    repo, monkeypatch, quiet, looked_at, path
+):
+    monkeypatch.setattr(bulk, "AT_LEAST", 5)
+    write_files(repo, {**FILES, path: b"1\n"})
+    if path.endswith(".log"):
+        write_files(repo, {".gitignore": b"*.log\n"})
+        git(repo, "config", "gitcp.include", "x.log")
+    ok(repo, "save")
+    shutil.rmtree(repo / "top")
+    ok(repo, "restore", "-y", "1")
+    assert os.fsencode(path) in looked_at[-1]
 
 
 def test_a_directory_that_appears_meanwhile_is_not_replaced(lost, by_git, monkeypatch):
