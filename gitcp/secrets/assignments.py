@@ -82,6 +82,11 @@ _NUMBERED = re.compile(rb"([A-Za-z]{3,8}?)[a-z]?(\d{4,8})")
 _ROW = 300
 _IN_ROW = 4
 _PUBLIC = re.compile(rb"(?i)public[ _-]?key")
+_RETURNS = re.compile(
+    rb"(?i:shared_?secret)\Z"
+    rb"|(?:\A|[._])(?:get|compute|derive|calc(?:ulate)?|generate|find|fetch|load|read|lookup)"
+    rb"(?=[_A-Z])"
+)
 # A name in prose is of several words: `Next page token`.
 _PAGES = re.compile(
     rb"(?i)\b(?:next|prev(?:ious)?|page|continuation|pagination|public)[ \t]\Z"
@@ -178,7 +183,7 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         loose = False
     # Two strings in a list: the second has nothing to do with what the first is called.
     listed = loose and match["pair"] is not None
-    if listed or names.repeats(name, rest, value) or _public(data, match):
+    if listed or names.repeats(name, rest, value) or _taken(data, match, name + rest):
         return None
     if _of_program(data, match, value, start):
         return None
@@ -193,12 +198,15 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     return Token("assigned-secret", value, start) if held else None
 
 
-def _public(data: bytes, match: re.Match[bytes]) -> bool:
-    """Whether what a function takes is a public key, as the words before it say."""
+def _taken(data: bytes, match: re.Match[bytes], name: bytes) -> bool:
+    """Whether what a function takes is no secret, as its name or the words before it say.
+
+    One that computes a secret or looks it up returns it: it takes a public key, or a name.
+    """
     at = match.start()
-    return (
-        match["call"] is not None
-        and _PUBLIC.search(data, max(0, at - _CLOSE), at) is not None
+    return match["call"] is not None and (
+        _RETURNS.search(name) is not None
+        or _PUBLIC.search(data, max(0, at - _CLOSE), at) is not None
     )
 
 

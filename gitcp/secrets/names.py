@@ -84,6 +84,8 @@ _SETS = re.compile(rb"[A-Za-z_]\w{1,23}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
 # `authkey` is of two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
+# What a program issues cannot be guessed: with less, it is an example of it, or a name.
+_LEAST_ISSUED = 10
 # One of several of the same name, as `pw_512`.
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 _REPEATED = 5
@@ -186,7 +188,7 @@ def by_chance(strength: int, value: bytes) -> bool:
     sign that no name in a program has.
     """
     if strength != PASSWORD:
-        return chance.evidence(value) >= chance.TOKEN
+        return len(value) >= _LEAST_ISSUED and chance.evidence(value) >= chance.TOKEN
     return (
         _MADE_BY_PEOPLE.search(value) is not None
         or chance.evidence(value) >= chance.PASSWORD

@@ -5,8 +5,9 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Iterator
+from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import heuristics, nothing, tokens, words
+from gitcp.secrets import chance, heuristics, nothing, tokens, words
 from gitcp.secrets.runs import Spend, at_places
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
@@ -49,6 +50,8 @@ _FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token tok
 _QUERY = re.compile(
     rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
 )
+# Of what is issued: a program has blanks, brackets and quotes.
+_OPAQUE = re.compile(rb"[A-Za-z0-9+/=_.~:-]+")
 
 
 def keys(text: Text) -> Iterator[Token]:
@@ -237,8 +240,15 @@ def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         return
     for match in _QUERY.finditer(data, start, end):
         spend(_JUDGED)
-        if heuristics.irregular(match[1]):
+        if heuristics.irregular(match[1]) and _issued(unquote_to_bytes(match[1])):
             yield Token("url-key", match[1], match.start(1))
+
+
+def _issued(value: bytes) -> bool:
+    """Whether what a query holds is a key, and no program or text that was quoted for it."""
+    return (
+        _OPAQUE.fullmatch(value) is not None and chance.evidence(value) >= chance.TOKEN
+    )
 
 
 def numbers_and_words(text: Text) -> Iterator[Token]:

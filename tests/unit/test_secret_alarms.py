@@ -343,6 +343,14 @@ CLEAN = {
     "what counts visits": '"type": "GA-V4", "token": "G-6LYSMYK8DE",',
     "an entity": '<input type="hidden" name="password" value="&dtml-password;" />',
     "a salt in base64": '"iterations":100000,"salt":"FMRUPiyrN4Xf_8Hoh6YRXQ"}}',
+    "what a function computes a secret from": (
+        f'const shared = ecdh.computeSharedSecret("{random_base64(33, 31)}");'
+    ),
+    "what a function looks a secret up by": f'getSecret("{random_base64(24, 32)}")',
+    "a program in the query of a URL": (
+        "https://play.example.net/?code=let%20a1%3D%5Bb2%2C%22K9%22%5D%3B%0AfX4%28a1%2CQ7%29%3B"
+    ),
+    "what is too short to be issued": 'const token = "eyJhsw5c";',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -376,6 +384,12 @@ ALIKE = {
     "a key that a map holds": f'keys:{{private_key:"{random.Random(13).randbytes(32).hex()}"}}',
     "one between signs": "Server=tcp:a.example.net,1433;Database=b;User=c@d;"
     "MultipleActiveResultSets=0;Password=k3J9dLq0Xz7Yv;TrustServerCertificate=1",
+    "what a function is given": f'setSecret("{random_base64(24, 32)}")',
+    "what holds the word that computes": f'target_secret = "{random_base64(24, 33)}"',
+    "a key in the query of a URL": (
+        f"https://a.example.net/?code={random_base64(30, 34).replace('+', 'a').replace('/', 'b')}"
+    ),
+    "a short one that is issued": 'token = "k3J9dLq0Xz7Y"',
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
 
