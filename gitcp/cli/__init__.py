@@ -17,6 +17,14 @@ _ALSO = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-pager", "--json"})
 _HELP = frozenset({"-h", "--help"})
 _YES = frozenset({"-y", "--yes"})
 _ELSEWHERE = frozenset({"--to", "--effects", "--continue", "--abort", "--dry-run"})
+# Commands that open the project around the current directory, and are waited for.
+_OPENING = frozenset(
+    {
+        *("save", "log", "show", "diff", "restore", "undo", "status", "messages"),
+        *("context", "decide", "decisions", "search", "why", "sessions", "branches"),
+        *("fork", "switch", "rollback", "label", "files", "cat", "steps", "du"),
+    }
+)
 
 
 def entry() -> None:
@@ -70,30 +78,41 @@ def main(arguments: "Sequence[str]") -> int:
 
         run_hook(arguments[1], arguments[2])
         return 0
-    if not _scans_at_once(arguments):
+    words = [word for word in arguments if word not in _ALSO]
+    if not _opens(words):
         from gitcp.cli.app import run
 
         return run(list(arguments))
+    # git works while the rest is loaded: that takes longer than what it is asked.
+    from gitcp.git import questions
     from gitcp.worktree import comparison
 
-    comparison.start_early()
+    if _scans_at_once(words):
+        comparison.start_early()
+    questions.start_early()
     try:
         from gitcp.cli.app import run
 
         return run(list(arguments))
     finally:
+        questions.drop()
         comparison.drop()
 
 
-def _scans_at_once(arguments: "Sequence[str]") -> bool:
-    """Whether a command line has the work tree around the current directory scanned.
-
-    A restore that asks scans before it has the lock; one without a question does not.
-    """
-    words = [word for word in arguments if word not in _ALSO]
-    changes = words[:1] in (["restore"], ["undo"]) and not _YES.isdisjoint(words)
+def _opens(words: "Sequence[str]") -> bool:
+    """Whether a command opens the project around the current directory."""
     return (
-        (words[:1] == ["save"] or (changes and _ELSEWHERE.isdisjoint(words)))
+        bool(words)
+        and words[0] in _OPENING
         and _HELP.isdisjoint(words)
         and "_GITCP_COMPLETE" not in os.environ
     )
+
+
+def _scans_at_once(words: "Sequence[str]") -> bool:
+    """Whether one that opens it has its work tree scanned.
+
+    A restore that asks scans before it has the lock; one without a question does not.
+    """
+    changes = words[0] in ("restore", "undo") and not _YES.isdisjoint(words)
+    return words[0] == "save" or (changes and _ELSEWHERE.isdisjoint(words))

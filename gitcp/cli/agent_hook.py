@@ -23,7 +23,14 @@ def run(agent: str, event: str, directory: str = ".") -> None:
     where = here() if directory == "." else directory
 
     def work(started: float) -> bytes | None:
-        return answer(agent, event, _stdin, started)
+        # git works while the rest is loaded: that takes longer than what it is asked.
+        from gitcp.git import questions
+
+        questions.start_early()
+        try:
+            return answer(agent, event, _stdin, started)
+        finally:
+            questions.drop()
 
     guarded(f"{agent} {event}", work, directory=where)
 

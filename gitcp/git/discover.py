@@ -11,7 +11,7 @@ from gitcp.errors import (
     UnsupportedRepositoryError,
 )
 from gitcp.format.oid import FORMS, SHA1, ObjectFormat
-from gitcp.git import area, configuration, process
+from gitcp.git import area, process, questions
 from gitcp.git.ref_storage import TABLES, RefsMovedError, broken_off, wait_around
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
@@ -52,11 +52,10 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
             hint="name a directory inside a git repository",
         )
     named = () if worktree or not _is_git_dir(where) else _NAMED
-    since = configuration.now()
-    listed, out, refused = _ask(where, named)
+    listed, lines, refused, since = questions.ask(where, named)
     if refused is not None:
         return _unseen(where, refused, worktree=worktree)
-    fields = os.fsdecode(out).split("\n")[:-1]
+    fields = os.fsdecode(lines).split("\n")[:-1]
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
     if len(fields) != _FIELDS:
@@ -80,32 +79,6 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     repository.top = Path(os.path.realpath(where / up))
     check_place(repository.top)
     return repository
-
-
-def _ask(
-    where: Path, named: tuple[str, ...]
-) -> tuple[configuration.Listed, bytes, str | None]:
-    """Returns the configuration, and where everything is, or why git does not say so."""
-    # Both at once: each costs a process start and no more.
-    config_process = process.start([*named, *configuration.LIST], cwd=where)
-    probe_process = process.start(
-        [
-            *named,
-            "rev-parse",
-            "--path-format=absolute",
-            "--git-dir",
-            "--git-common-dir",
-            "--is-bare-repository",
-            "--is-inside-work-tree",
-            "--show-object-format",
-            "--show-cdup",
-        ],
-        cwd=where,
-    )
-    listed = configuration.parse(process.finish(config_process, accept=(0, 128)))
-    out, err = probe_process.communicate()
-    refused = err.decode("utf-8", "replace").strip()
-    return listed, out, refused if probe_process.returncode else None
 
 
 def _refuse_without_files(
