@@ -153,7 +153,7 @@ def _remember(
     outcomes: Mapping[RefKey, Outcome],
 ) -> None:
     """Notes what the remote has now, as a pull would."""
-    noted = tracked(workspace.repository.refs, remote)
+    noted = tracked(workspace.repository.refs, remote, outcomes)
     moves = []
     for key, outcome in outcomes.items():
         if outcome.name != outcome.branch:

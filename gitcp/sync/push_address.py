@@ -130,6 +130,7 @@ class AddressPush:
         waiting = dict(tips)
         pause = 0.05
         self._target.encryption.refuse_plaintext(tips)
+        self._decider.look_up(tips)
         there = self._ask(tips)
         self._refuse_all_failed(tips)
         for attempt in range(_TRIES):

@@ -1,6 +1,6 @@
 """Decides for each branch and ledger whether a push sends it, and why not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -154,8 +154,13 @@ class Decider:
         self._store = workspace.store
         self._encryption = encryption
         self._pruned = pruned
+        self._remote = remote
         # What the remote had when it was last seen, by its own names for branches.
-        self._seen = tracked(workspace.repository.refs, remote)
+        self._seen: dict[RefKey, str] = {}
+
+    def look_up(self, keys: Collection[RefKey]) -> None:
+        """Reads what the remote had, when it was last seen, of what is to be decided."""
+        self._seen = tracked(self._workspace.repository.refs, self._remote, keys)
 
     def decide(self, key: RefKey, oid: str, there: RemoteTips) -> Outcome | Update:
         """Returns the update to send, or what becomes of it without one."""

@@ -1,5 +1,9 @@
 """What gitcp keeps of each remote: its tips when last seen, its encrypted commits."""
 
+from collections.abc import Collection
+from contextlib import suppress
+
+from gitcp.errors import CorruptError
 from gitcp.format.layout import (
     ENCRYPTED,
     ENCRYPTED_EFFECTS,
@@ -12,9 +16,25 @@ from gitcp.format.layout import (
 from gitcp.git.refs import Refs
 from gitcp.names import encode
 
+# So many are read one by one: a list has all that the remote ever had.
+_FEW = 8
 
-def tracked(refs: Refs, remote: str) -> dict[RefKey, str]:
-    """Returns the tips that a remote had when it was last seen."""
+
+def tracked(
+    refs: Refs, remote: str, keys: Collection[RefKey] | None = None
+) -> dict[RefKey, str]:
+    """Returns the tips that a remote had when it was last seen.
+
+    Those of `keys` are among them; the others may be missing.
+    """
+    if keys is not None and len(keys) <= _FEW:
+        found: dict[RefKey, str] = {}
+        for key in keys:
+            # One that is damaged is not in a list either.
+            with suppress(CorruptError):
+                if (oid := refs.read(key.tracking_ref(remote))) is not None:
+                    found[key] = oid
+        return found
     component = encode(remote)
     return _below(refs, f"{REMOTES}{component}/", f"{REMOTE_EFFECTS}{component}/")
 

@@ -239,3 +239,18 @@ def test_what_was_saved_after_a_pulled_checkpoint_is_in_the_plan(ann, hub, bob):
     assert ok(bob, "show", "vat:1")["checkpoint"]["number"] > mine["number"]
     said = invoke(bob, "restore", "vat:1", "--dry-run").stdout.decode()
     assert f"#{mine['number']} was made here later, in another session." in said
+
+
+@pytest.mark.parametrize("sessions", [1, 9], ids=["few", "many"])
+def test_a_push_notices_what_the_remote_lost_of_few_sessions_and_of_many(
+    ann, hub, sessions
+):
+    names = [f"s{number}" for number in range(sessions)]
+    for name in names:
+        save(ann, "-s", name)
+    ok(ann, "push", "origin")
+    lost = f"refs/gitcp/s/{names[0]}/main"
+    git(hub, "update-ref", "-d", lost)
+    pushed = {one["session"]: one for one in ok(ann, "push", "origin")["branches"]}
+    assert "removed" in pushed[names[0]]["reason"]
+    assert all("removed" not in (pushed[name]["reason"] or "") for name in names[1:])
