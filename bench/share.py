@@ -16,6 +16,7 @@ from generate import Copy, copies, make
 from measure import Case, Edits, in_turn, run, table
 
 _FEW, _MANY = 10, 10_000
+_LISTED_ONCE = "commit-graph here and there, refs listed once"
 _MINE = "refs/gitcp/s/mine/main:refs/gitcp/s/mine/main"
 
 
@@ -124,15 +125,18 @@ def many(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
 def cared_for(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
     """A push of one session beside ten thousand, with less than a gc on both sides.
 
-    With a commit-graph of what is here; with one at the remote, too; with a gc of the
-    remote alone, as a server's own maintenance does it; to a pattern over 256 repositories.
+    With a commit-graph of what is here; with one at the remote, too; with the setting that
+    docs/how-to/team-server.md names; with a gc of the remote alone, as a server's own
+    maintenance does it; to a pattern over 256 repositories.
     """
     graph = ["git", "commit-graph", "write", "--reachable"]
+    once = ["git", "config", "core.alternateRefsPrefixes", "refs/heads/"]
     cases = []
     for name, here, there in (
         ("nothing", None, None),
         ("commit-graph here", graph, None),
         ("commit-graph here and there", graph, graph),
+        (_LISTED_ONCE, graph, graph),
         ("gc there", None, ["git", "gc", "-q"]),
         ("gc there, commit-graph here", graph, ["git", "gc", "-q"]),
     ):
@@ -140,6 +144,8 @@ def cared_for(base: Path, gitcp: str, rounds: int, sessions: int) -> None:
         for repository, command in ((ann, here), (hub, there)):
             if command is not None:
                 run(command, repository)
+        if name == _LISTED_ONCE:
+            run(once, hub)
         cases += list(_cases(ann, hub, name, gitcp))
     hub, ann = _pair(base / "few", gitcp, _FEW, _FEW)
     few = list(_cases(ann, hub, "beside ten", gitcp))

@@ -85,6 +85,8 @@ def test_a_team_shares_sessions_loses_its_server_and_goes_on(team):
     server, ann, bob = team.server, team.ann, team.bob
     assert "created      vat/main" in team.until("gitcp push")
     team.until("receive.maxInputSize")
+    team.until("commit-graph write")
+    assert server.run("ls project.git/objects/info/commit-graph")
     assert "refs/gitcp/s/vat/main" in team.until("for-each-ref --sort")
     team.until("--prune=2.weeks.ago")
     assert server.run(f"{_PROJECT} for-each-ref refs/gitcp") == ""
