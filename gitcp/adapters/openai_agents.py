@@ -39,7 +39,7 @@ class GitcpSession(SessionABC):
 
     Each time the SDK adds items there is a checkpoint: one with the prompt, before the
     agent does anything, and one after each answer of the model, with what its tools
-    returned. After a restore the next run goes on from the history that was restored.
+    returned. After a restore the next run continues from the history that was restored.
 
     What items are is the SDK's matter: they come back equal to what was added. Several
     processes may add to one session; `pop_item` and `clear_session` take nothing away that

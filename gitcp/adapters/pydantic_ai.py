@@ -103,7 +103,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
 
     Inside of `run` each request to the model, each call of a tool and each look for tools is
     a step of the session. Started again with the same name of a run, the program gets what
-    is recorded, and goes on where it was. A request that was interrupted is made again. A tool that
+    is recorded, and continues where it was. An interrupted request is made again. A tool that
     was interrupted may have reached the world outside: it raises `StepUnknownError` until
     that is answered, unless its metadata says what it does:
 

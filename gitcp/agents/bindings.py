@@ -55,7 +55,7 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the session goes on where it did."""
+        """Whether the session continues where it did."""
         return self.session is not None and self.superseded is None
 
 
@@ -118,7 +118,7 @@ def _grew(transcript: str) -> float:
 
 
 def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
-    """Gives a branch to a session; those that grew it go on elsewhere from `before`."""
+    """Gives a branch to a session; those that grew it continue elsewhere from `before`."""
     for other in latest_first(workspace):
         if (
             (other.session, other.branch) == (binding.session, binding.branch)

@@ -142,7 +142,7 @@ def _related(
 def _nearest(
     workspace: Workspace, client: Client, event: Event, copied: frozenset[str]
 ) -> tuple[Checkpoint, str | None] | None:
-    """Returns the tip that shares the longest beginning, and where it goes on otherwise.
+    """Returns the tip that shares the longest beginning, and where it continues otherwise.
 
     Branches of one session begin alike: which of them was seen last says nothing.
     """

@@ -15,14 +15,14 @@ from gitcp.errors import NothingToDoError, UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
-# How a conversation goes on: its own client has it; its own client gets a copy, word for
+# How a conversation continues: its own client has it; its own client gets a copy, word for
 # word; every message was written for another client; another client gets it to read.
 IN_PLACE, VERBATIM, CONVERTED, TOLD = "in-place", "verbatim", "converted", "told"
 _FOLDER = "handed-over"
 
 
 class HandedOver(NamedTuple):
-    """How a conversation goes on, and what was left out on the way, by what it is."""
+    """How a conversation continues, and what was left out on the way, by what it is."""
 
     resumption: Resumption
     how: str

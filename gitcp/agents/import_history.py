@@ -1,7 +1,7 @@
 """Imports the conversations that clients have on disk: one session each, without files.
 
 What was taken in before is known by its size: clients only add to a transcript. One that
-grew since goes on where it was; one that hooks keep is theirs.
+grew since continues where it was; one that hooks keep is theirs.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TakenIn(NamedTuple):
-    """A conversation that was taken in, and whether it goes on where it was before."""
+    """A conversation that was taken in, and whether it continues where it was before."""
 
     checkpoint: Checkpoint
     grew: bool
@@ -251,7 +251,7 @@ class _Import:
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Returns how to continue a conversation that its client has as it was taken in.
 
-    None if it has gone on since, or is gone. Nothing is written.
+    None if it has continued since, or is gone. Nothing is written.
     """
     held = checkpoint.manifest.conversation
     if held is None or checkpoint.trigger != IMPORT or held.kind not in history.NAMES:

@@ -94,7 +94,7 @@ def can_resume(checkpoint: Checkpoint) -> bool:
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Returns how to continue a conversation that its client has as a checkpoint has it.
 
-    None if the client has gone on since, or has not got it, or if it was made
+    None if the client has continued since, or has not got it, or if it was made
     elsewhere. Nothing is written.
     """
     held = checkpoint.manifest.conversation
@@ -116,7 +116,7 @@ def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | No
 def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
     """Writes a checkpoint's conversation as a new one of its client.
 
-    `checkpoint` is the newest checkpoint of the branch that goes on: what is said in the new
+    `checkpoint` is the newest checkpoint of the branch that continues: what is said in the new
     conversation grows it. None if there is nothing that a client could resume.
     The caller has asked whether a conversation that was made elsewhere may go there.
 
@@ -136,7 +136,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
 
 
 def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
-    """Returns a checkpoint's conversation, of whatever client, and where it goes on.
+    """Returns a checkpoint's conversation, of whatever client, and where it continues.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -262,7 +262,7 @@ def _before(workspace: Workspace, checkpoint: Checkpoint) -> str:
 
 
 def _directory(workspace: Workspace, recorded: str | None) -> Path:
-    """Returns where to go on: where the conversation was, if that is in this project."""
+    """Returns where to continue: where the conversation was, if that is in this project."""
     if recorded is not None and os.path.isdir(recorded):
         real = Path(os.path.realpath(recorded))
         if real.is_relative_to(os.path.realpath(workspace.top)):

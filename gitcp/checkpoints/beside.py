@@ -99,7 +99,7 @@ def _above(store: Store, wanted: Assigned) -> int | None:
     if wanted.place == ELSEWHERE:
         return None
     listed = [one for one in store.numbers.outlines() if one[2] == wanted.place]
-    # Of each branch, the place in the list where its turn ends that goes on further down.
+    # Of each branch, the place in the list where its turn ends that continues further down.
     running: dict[str, int] = {}
     last: dict[str, int] = {}
     unended: list[tuple[int, int]] = []

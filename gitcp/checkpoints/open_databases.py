@@ -28,7 +28,7 @@ def with_logs(request: RestoreRequest, snapshot: Snapshot) -> RestoreRequest:
 def without_open(root: Root, snapshot: Snapshot, steps: FilePlan) -> FilePlan:
     """Returns a plan without the steps of open databases, and of what lies beside them.
 
-    A process that has one open would go on with the old file, or put what its log holds
+    A process that has one open would continue with the old file, or put what its log holds
     into the new one.
     """
     touched = {step.path for step in steps.steps}

@@ -40,7 +40,7 @@ _IDS = ("id", "call_id", "callID")
 _ANSWERED = ("tool_use_id", "tool_call_id", "call_id")
 _ANSWERS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _ENDED = frozenset({"completed", "error", "success", "cancelled"})
-# What it starts may go on after the command has ended.
+# What it starts may continue after the command has ended.
 _LASTS = re.compile(r"(?<![&>|])&(?![&>])|\b(?:nohup|setsid|disown|tmux|screen)\b")
 _STILL_RUNS = re.compile(r"running with session ID|running in background")
 
@@ -49,7 +49,7 @@ class Call(NamedTuple):
     """A call of a tool: an edit of `paths`, or a `command`; any other has neither.
 
     `ident` is the client's id of the call, `texts` what an edit wrote. One that `lasts` may
-    go on after it was answered.
+    continue after it was answered.
     """
 
     ident: str | None

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Returns what became of a request, and whether this process can go on."""
+    """Returns what became of a request, and whether this process can continue."""
     event = request["event"]
     if is_disabled():
         return {}, True
@@ -61,7 +61,7 @@ def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
             )
     except GitcpError as exc:
         failed = {"code": exc.code, "error": exc.message}
-    except Exception as exc:  # noqa: BLE001  the proxy goes on without it
+    except Exception as exc:  # noqa: BLE001  the proxy continues without it
         sound = False
         failed = {"code": "internal", "error": f"{type(exc).__name__}: {exc}"}
         told.append("".join(traceback.format_exception(exc)))

@@ -27,7 +27,7 @@ def fork_into_worktree(
     *,
     trust: bool,
 ) -> Handed:
-    """Forks into a new work tree, and says how its conversation goes on."""
+    """Forks into a new work tree, and says how its conversation continues."""
     directory = Path(out.directory, worktree)
     first, steps = ops.fork_into_worktree(
         workspace, start, name, directory, trust=trust

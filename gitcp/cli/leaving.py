@@ -18,7 +18,7 @@ from gitcp.project.workspace import Workspace, open_workspace
 
 _USER = SCOPES[0]
 _SKILL = "skill"
-# The one setting that stays, where hooks of the user's own would go on.
+# The one setting that stays, where hooks of the user's own would continue.
 _OFF = "autoCheckpoint"
 _SHOWN = 10
 # Commands to copy from the screen begin so.

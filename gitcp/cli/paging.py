@@ -55,7 +55,7 @@ def _file() -> IO[bytes] | None:
     import tempfile
 
     with suppress(OSError):
-        # Unbuffered: the pager goes on from where the file stands.
+        # Unbuffered: the pager continues from where the file stands.
         return tempfile.TemporaryFile(prefix="gitcp-page-", buffering=0)
     return None
 

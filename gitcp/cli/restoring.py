@@ -132,7 +132,7 @@ def question_of(
 
 
 class CarriedOut(NamedTuple):
-    """A restore that was done, and how its conversation goes on."""
+    """A restore that was done, and how its conversation continues."""
 
     done: Restored
     handed: Handed
@@ -291,7 +291,7 @@ def written_back(
 
 
 def resume_line(out: Output, handed: Handed) -> None:
-    """Prints how to go on with the conversation, and whose it is."""
+    """Prints how to continue with the conversation, and whose it is."""
     if handed.held and handed.foreign is not None:
         out.note(
             f"  the conversation is {whose(handed.foreign)}: it was not restored"

@@ -33,7 +33,7 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of a session: the agent's id of it, and where it works.
 
     A session that a restore made has no id until an agent has one for it: it waits in `top`,
-    and `number` is the checkpoint that it goes on from. `whole` is the session of the agent
+    and `number` is the checkpoint that it continues from. `whole` is the session of the agent
     that has exactly this talk.
     """
 

@@ -1,7 +1,7 @@
 """Tells which records of a Claude Code transcript still count after a rewind.
 
 Each record names the one that it follows. A user who goes back to an earlier prompt makes a
-second successor of a record; the client goes on from its newest one, and the turns between
+second successor of a record; the client continues from its newest one, and the turns between
 stay in the file. Calls of tools that run at the same time branch in the same way, so whole
 turns are left out and never single records.
 """

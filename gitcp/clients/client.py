@@ -68,7 +68,7 @@ class ClientPlaces(NamedTuple):
 class StoredConversation(NamedTuple):
     """A conversation that comes back: the bytes, and the files beside it by name.
 
-    `session` is the client's id it had, `directory` where the client is to go on. What
+    `session` is the client's id it had, `directory` where the client is to continue. What
     is `foreign` was made elsewhere: only known fields of it may reach the client.
     """
 

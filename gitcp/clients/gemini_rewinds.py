@@ -1,6 +1,6 @@
 """Tells which messages of a Gemini chat still count after a rewind.
 
-The client only appends: a record names the message before which it goes on.
+The client only appends: a record names the message before which it continues.
 """
 
 from typing import Any

@@ -24,7 +24,7 @@ def sweep(repository: Repository) -> int:
         try:
             owner = durable.try_lock(directory / OWNER, create=False)
         except FileNotFoundError:
-            # Killed before it was locked. If it is only about to be, its maker goes on
+            # Killed before it was locked. If it is only about to be, its maker continues
             # with another.
             with suppress(OSError):
                 directory.rmdir()

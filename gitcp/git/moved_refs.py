@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from gitcp.git.objects import Objects
 
-# By how many commits others may have gone on from ours meanwhile.
+# By how many commits others may have continued from ours meanwhile.
 _GROWN = 1000
 
 

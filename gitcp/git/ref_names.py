@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from gitcp.errors import UnsafePathError
 
-# Others are the user's: git says what it thinks of those, and saves go on.
+# Others are the user's: git says what it thinks of those, and saves continue.
 OURS = "refs/gitcp/"
 
 

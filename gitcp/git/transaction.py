@@ -148,7 +148,7 @@ class Transaction:
 
         Raises:
             BusyError: another process holds a ref's lock; nothing moved.
-            StorageError: the disk refused. Nothing moved, or the next transaction goes on
+            StorageError: the disk refused. Nothing moved, or the next transaction continues
                 with what was decided.
         """
         names = sorted(set(refs))

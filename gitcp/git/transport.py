@@ -93,7 +93,7 @@ def run(
     """Runs git, ends it where it passes a limit, and returns how it ended.
 
     It reads `data`, or else the file `source`. `look` is called again and again; it
-    returns a number that grows while things go on, and raises to stop git. Without
+    returns a number that grows while things continue, and raises to stop git. Without
     `interactive` nothing can ask for a password at a terminal.
 
     Raises:
@@ -269,7 +269,7 @@ def _end(started: process.Process, *, alone: bool) -> None:
 
 
 class _Heard:
-    """What git says: progress goes on at once, the rest is kept."""
+    """What git says: progress continues at once, the rest is kept."""
 
     def __init__(self, progress: Told | None) -> None:
         self._progress = progress

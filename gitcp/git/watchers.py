@@ -256,7 +256,7 @@ def _kill(started: process.Process) -> None:
 
 
 def _end(started: process.Process) -> int:
-    """Waits for a hook that has said all; one that goes on is killed."""
+    """Waits for a hook that has said all; one that continues is killed."""
     try:
         status = started.wait(1)
     except subprocess.TimeoutExpired:

@@ -126,7 +126,7 @@ def post_merge(workspace: Workspace, *, squash: bool) -> str:
 
 
 def post_checkout(workspace: Workspace, before: str, after: str) -> str:
-    """Makes a checkpoint of what git brought, before an agent goes on from there."""
+    """Makes a checkpoint of what git brought, before an agent continues from there."""
     if not _has_agents(workspace):
         return "no agent was ever at work here"
     from gitcp.agents.active_agent import is_at_work  # noqa: PLC0415  as below

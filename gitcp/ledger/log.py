@@ -307,10 +307,10 @@ class Ledger:
         self._log.append(RefMove(self.ref, self._known.tip, new), objects)
 
     def adopt(self, theirs: str) -> str:
-        """Makes this ledger hold all of another that went on from the same beginning.
+        """Makes this ledger hold all of another that continued from the same beginning.
 
         Its objects are in the repository, and it was judged. If ours has it already
-        nothing changes; where it goes on from ours, ours moves there; where both grew a
+        nothing changes; where it continues from ours, ours moves there; where both grew a
         page joins them. Returns which of it: `up-to-date`, `created`, `fast-forward` or
         `joined`.
 

@@ -1,7 +1,7 @@
 """Caches the pages of a ledger beside the store: derived (ADR 0120).
 
 They save reading a commit for each record. What reads them sees to it that the ledger, as
-it is now, goes on from the last of them.
+it is now, continues from the last of them.
 """
 
 import hmac

@@ -89,7 +89,7 @@ class Check:
             self._checkpoint(found)
 
     def _below(self, key: BranchKey, line: list[Checkpoint]) -> bytes | None:
-        """Returns where a line goes on below a commit that cannot be read."""
+        """Returns where a line continues below a commit that cannot be read."""
         if self._new is not None:
             return None
         if line:

@@ -18,12 +18,12 @@ _NEWLINE = ord("\n")
 _STRAY = re.compile(rb"\\+(?=\[purged:)")
 _LINE_END = rb"(?:[ \t]*(?:\r?\n|\r|\\+[nr])[ \t]*)+"
 # A tool that highlights what it found colours the first letters of a value, say; and a
-# line that was full goes on in the next.
+# line that was full continues in the next.
 _STEER = (
     rb"(?:(?:\x1b|\\+u001[bB])(?:\[[0-9;:?]*[A-Za-z]|[ -/]{1,4}[0-~]|[0-9=>A-Z])"
     rb"|\\*(?:\r?\n|\\[nr])[ \t]{0,40})*"
 )
-# Where base64 goes on in the next line.
+# Where base64 continues in the next line.
 _BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
 _DEEPEST = 6
 _HEX = frozenset("0123456789abcdefABCDEF")

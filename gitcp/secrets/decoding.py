@@ -68,7 +68,7 @@ _PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
 _ENTITY = re.compile(rb"&(?:#\d{2,6}|#x[0-9a-fA-F]{2,5}|quot|amp|apos|lt|gt|nbsp);")
 _WORD_ENDS = b" \t\r\n\"'<>`|\\"
 _LINE_ENDS = b"\r\n"
-# Where a line goes on in the next one: by a shell's backslash or mail's equals sign, in a
+# Where a line continues in the next one: by a shell's backslash or mail's equals sign, in a
 # string that is put together from two, or because it was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
@@ -196,7 +196,7 @@ class Respelled(NamedTuple):
 
 
 def respelled(data: bytes, spend: Spend) -> Respelled | None:
-    """Returns what is written as in a URL or in HTML, or goes on in another line.
+    """Returns what is written as in a URL or in HTML, or continues in another line.
 
     None if nothing is.
     """
@@ -250,7 +250,7 @@ def _halved(data: bytes, end: int) -> bool:
 
 
 def _continued(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yields the places where a line may go on in the next one, in their order."""
+    """Yields the places where a line may continue in the next one, in their order."""
     found = {at + len(_FULL) - 1 for at in _full_lines(data)}
     sorts = data.translate(_SORTS)
     found.update(match.start(match.lastindex or 0) for match in _QUOTED.finditer(sorts))
@@ -264,7 +264,7 @@ def _full_lines(data: bytes) -> Iterator[int]:
 
 
 def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines around each place where one goes on in the next."""
+    """Yields the lines around each place where one continues in the next."""
     parts: list[bytes] = []
     begun = at = 0
     for match in _continued(data):

@@ -106,7 +106,7 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
         return _key(name, rest, before)
     if lower.endswith(_PEOPLE):
         if lower.endswith(b"pwd") and rest[:1].isalpha() and rest.islower():
-            # The word goes on.
+            # The word continues.
             return NONE
         # `passwords`, `tokens`: of these there are many, and they are counted.
         return PASSWORD if rest.lower() not in _PLURAL else NONE
@@ -117,7 +117,7 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
         if more is not None:
             return strength(name + more[0], rest[more.end() :], before)
         if rest[:1].islower() == name[-1:].islower():
-            # The word goes on: a path, an author, a passenger.
+            # The word continues: a path, an author, a passenger.
             return NONE
     if lower.endswith((b"pass", b"pw")):
         known = _WHOLE_WORD.search(name) or _GLUED_PASS.search(name)

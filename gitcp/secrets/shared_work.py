@@ -15,7 +15,7 @@ _SHARE = 500_000
 _MOST = 8
 # Short texts are scanned together, up to so many bytes.
 _TOGETHER = 16_384
-# No rule looks over it: blank lines end what goes on in the next line, the signs what may
+# No rule looks over it: blank lines end what continues in the next line, the signs what may
 # stand between a name and a value, and the backslash keeps it where escapes are undone.
 _BETWEEN = b"\n\n------\\------\n\n"
 

@@ -1,7 +1,7 @@
 """Finds tokens of vendors, by the table in `vendors`.
 
 Matching is anchored: a prefix is looked for once at each place, what follows is bounded,
-and the search goes on behind what was matched. So the time is linear in the text.
+and the search continues behind what was matched. So the time is linear in the text.
 """
 
 import re

@@ -70,7 +70,7 @@ class Batch(batches.Batch[T]):
 
         If the function raises, that is raised here, and the batch ends; the next run
         tries the record again. A record with a step of which it is not known whether it
-        took effect is left out: `unknown` has it, and the others go on.
+        took effect is left out: `unknown` has it, and the others continue.
 
         Raises:
             StepUnknownError: at the end, if any record was left out.

@@ -74,7 +74,7 @@ def _rewinds(
 def _arrives(store: Store, current: Current, onto: Current, target: Checkpoint) -> bool:
     """Whether a restore comes to where a branch stands, and does not go back on it.
 
-    Nothing that was done since is gone then: it goes on as the ledger has it.
+    Nothing that was done since is gone then: it continues as the ledger has it.
     """
     tip = store.tip(onto.session, onto.branch)
     return tip == target and (current != onto or target.origin.files is not None)

@@ -80,7 +80,7 @@ async def arun(
     arguments: Sequence[Any],
     slot: StepSlot,
 ) -> Any:
-    """Runs a step whose function is a coroutine; the loop goes on meanwhile.
+    """Runs a step whose function is a coroutine; the loop continues meanwhile.
 
     What is recorded for steps that run side by side is made durable together.
     """

@@ -212,7 +212,7 @@ class Session(BaseSession):
             note: of the checkpoints.
             executor: where `Batch.map` calls its function: a `concurrent.futures.Executor`,
                 which stays open, or a function that makes one. If a worker that dies
-                breaks the executor, as that of processes, only the latter goes on.
+                breaks the executor, as that of processes, only the latter continues.
 
         Raises:
             UsageError: the position that the session has saved is not a batch's.

@@ -152,7 +152,7 @@ def _is_child_of(process: int) -> bool:
 def _end_with(process: int) -> None:
     """Ends this process after the record at hand, once its parent is gone.
 
-    Workers of `ProcessPoolExecutor` wait for their parent for ever, and go on with what
+    Workers of `ProcessPoolExecutor` wait for their parent for ever, and continue with what
     it had handed out, beside the program that was started in its place.
     """
     if os.getpid() in _watched:

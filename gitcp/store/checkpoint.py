@@ -147,7 +147,7 @@ class Checkpoint(Contents, Described):
         """Raises if it came from elsewhere, and holds more than may be walked.
 
         Raises:
-            TransferError: so it is; the hint says how to go on.
+            TransferError: so it is; the hint says how to continue.
         """
         self._allowance.check(self, lambda: self.origin)
 

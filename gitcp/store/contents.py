@@ -39,7 +39,7 @@ class Contents(ABC):
         """Raises if it came from elsewhere, and holds more than may be walked.
 
         Raises:
-            TransferError: so it is; the hint says how to go on.
+            TransferError: so it is; the hint says how to continue.
         """
 
     def _own(self, path: bytes) -> Entry | None:

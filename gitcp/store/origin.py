@@ -32,7 +32,7 @@ class Origin(NamedTuple):
     """The provenance of a checkpoint's files and logs: None stands for here.
 
     A text is the remote they were pulled from, or `elsewhere`. A checkpoint that was
-    made here may go on with a conversation, or fork files, that were not. `here` says
+    made here may continue with a conversation, or fork files, that were not. `here` says
     that the checkpoint itself was made in this repository: then so was its author's name.
     """
 

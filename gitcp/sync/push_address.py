@@ -344,6 +344,6 @@ class AddressPush:
             if repository.objects.exists(bytes.fromhex(oid)):
                 commits.add(oid)
             elif before := seen.get(tracked + ref.removeprefix(_HEADS)):
-                # It went on there: what was seen of it is below.
+                # It continued there: what was seen of it is below.
                 commits.add(before)
         return frozenset(commits)

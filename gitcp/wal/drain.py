@@ -145,7 +145,7 @@ def _move(
         if chain[0].expect is None:
             # The writer of the log did not see what the ref held.
             raise
-        # The log knows what it held: what went on from there.
+        # The log knows what it held: what continued from there.
         refs.drop_damaged(ref, txn.scratch / STAGED_REF)
         present = None
     if present == new:

@@ -159,7 +159,7 @@ def _open(mark: Path) -> int:
 
 
 def _since_boot() -> int:
-    # Only Linux has a clock that goes on while the machine sleeps, by this name.
+    # Only Linux has a clock that continues while the machine sleeps, by this name.
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.clock_gettime_ns(clock)
 

@@ -115,7 +115,7 @@ class PrivateGit:
     def start_diff_files(self) -> Process:
         """Starts the comparison of the index with the files; paths end with NUL.
 
-        One that was started early goes on, unless the index is another one by now.
+        One that was started early continues, unless the index is another one by now.
         """
         early = comparison.take(self.directory, self._top)
         return early or self._repository.start(

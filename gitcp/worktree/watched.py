@@ -169,7 +169,7 @@ class Watch:
     ) -> tuple[list[bytes], list[bytes]]:
         """Returns directories and files to look at that the watcher did not name.
 
-        Each capture goes on where the last one ended.
+        Each capture continues where the last one ended.
         """
         noted = self._noted
         if noted.index != state.index:

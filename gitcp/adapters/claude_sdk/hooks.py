@@ -81,7 +81,7 @@ def _callback(session: BaseSession, longest: float) -> _Callback:
             limit = min(_limit(session, started), longest)
             work = partial(_handle, session, payload, started)
             with anyio.move_on_after(limit) as scope:
-                # A thread cannot be stopped: it goes on, and a save is whole or not there.
+                # A thread cannot be stopped: it continues, and a save is whole or not there.
                 await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
             if scope.cancelled_caught:
                 told = f"took more than {limit:g} s (hookTimeout); the client continues"

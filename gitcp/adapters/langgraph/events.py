@@ -40,7 +40,7 @@ def pack(value: Any, dump: Dump) -> dict[str, Any]:
 def unpack(packed: Mapping[str, Any], load: Load) -> Any:
     """Returns the value that `pack` was given, for the caller to change as he likes.
 
-    LangGraph does: going on from an old checkpoint it notes in it what it has seen. The
+    LangGraph does: continuing from an old checkpoint it notes in it what it has seen. The
     event is kept for those who read it next.
     """
     if "json" in packed:

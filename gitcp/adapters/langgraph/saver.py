@@ -75,7 +75,7 @@ class GitcpSaver(AsyncMethods):
         store = store_at(path)
         follower = snapshots_of(workspace, store) if workspace is not None else None
         self._threads = Threads(store, follower)
-        # Clones share the engine, which starts again if one of them goes on.
+        # Clones share the engine, which starts again if one of them continues.
         self._finalizer = weakref.finalize(self, _close_quietly, self._threads)
 
     def __repr__(self) -> str:

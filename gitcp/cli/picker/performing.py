@@ -12,7 +12,7 @@ from gitcp.project.workspace import open_workspace
 
 
 def perform(out: Output, choice: Choice) -> Handed | None:
-    """Carries out what was chosen; returns how the conversation goes on, if it does.
+    """Carries out what was chosen; returns how the conversation continues, if it does.
 
     Raises:
         GitcpError: as the command that does the same.

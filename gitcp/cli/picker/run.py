@@ -21,7 +21,7 @@ def run(out: Output) -> None:
     """Shows the picker until it is left, or something was done that ends it.
 
     Raises:
-        GitcpError: what was chosen could not be done; it says how to go on.
+        GitcpError: what was chosen could not be done; it says how to continue.
     """
     # What is wrong with the place is told before the screen changes.
     top = open_workspace(out.directory, bare=out.directory != ".")
@@ -74,7 +74,7 @@ def show(out: Output, look: Look, top: Workspace, name: str) -> Choice | None:
 
 
 def _offer(out: Output, handed: "Handed") -> None:
-    """Asks whether the conversation goes on here; if so, its client takes this process."""
+    """Asks whether the conversation continues here; if so, its client takes this process."""
     resumption = handed.resumption
     assert resumption is not None
     if not resumption.command:
