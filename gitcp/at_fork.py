@@ -119,7 +119,7 @@ def _in_child() -> None:
 
 
 def _give_back() -> None:
-    """Puts something harmless in the place of descriptors that are the parent's.
+    """Puts something harmless in place of descriptors that are the parent's.
 
     Closing them would not do: their numbers may be closed once more, when they stand for
     something else.

@@ -32,7 +32,7 @@ class Outcome(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A request, and what is to be done once it was answered, in whatever way."""
+    """A request, and what to do once it was answered, in whatever way."""
 
     request: dict[str, Any] | None
     done: Callable[[Outcome], None]

@@ -1,6 +1,6 @@
 """Imports the conversations that clients have on disk: one session each, without files.
 
-What was taken in before is known by its size: clients only add to a transcript. One that
+What was imported before is known by its size: clients only add to a transcript. One that
 grew since continues where it was; one that hooks keep is theirs.
 """
 
@@ -46,16 +46,16 @@ _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TakenIn(NamedTuple):
-    """A conversation that was taken in, and whether it continues where it was before."""
+    """A conversation that was imported, and whether it continues where it was before."""
 
     checkpoint: Checkpoint
     grew: bool
 
 
 class Imported(NamedTuple):
-    """What an import did: conversations taken in, how many were here already.
+    """What an import did: conversations imported, how many were here already.
 
-    `left` says what was left out, and why; `noted` what was taken in all the same.
+    `left` says what was left out, and why; `noted` what was imported all the same.
     """
 
     taken: tuple[TakenIn, ...]
@@ -65,11 +65,11 @@ class Imported(NamedTuple):
 
 
 class _Refused(Exception):  # noqa: N818  it never leaves this module
-    """Why a transcript is not taken in."""
+    """Why a transcript is not imported."""
 
 
 class _Waiting(NamedTuple):
-    """A conversation that is going to be taken in."""
+    """A conversation that is going to be imported."""
 
     dated: Dated
     size: int
@@ -79,13 +79,13 @@ class _Waiting(NamedTuple):
 def import_history(
     workspace: Workspace, agents: Sequence[str] = (), since: float | None = None
 ) -> Imported:
-    """Takes in what clients keep of this project, of all of them or some.
+    """Imports what clients keep of this project, of all of them or some.
 
     `since` leaves out what was not spoken after it, in seconds since 1970.
 
     Raises:
         UsageError: there is no such client, or it keeps nothing that could be read.
-        StorageError: the disk refused; what was taken in before stays.
+        StorageError: the disk refused; what was imported before stays.
     """
     work = _Import(workspace)
     places = resume.place(workspace.top)
@@ -107,14 +107,14 @@ def import_history(
         work.take(client, kept, since)
     work.write()
     if work.taken:
-        # What was taken in is safe: housekeeping that fails must not deny that.
+        # What was imported is safe: housekeeping that fails must not deny that.
         with suppress(StorageError):
             consolidate(workspace.repository)
     return Imported(tuple(work.taken), work.known, tuple(work.left), tuple(work.noted))
 
 
 class _Import:
-    """Takes in one conversation after the other, and makes many durable at once."""
+    """Imports one conversation after the other, and makes many durable at once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -134,7 +134,7 @@ class _Import:
         self.noted: list[str] = []
 
     def leave(self, what: str, why: str) -> None:
-        """Notes what is not taken in."""
+        """Notes what is not imported."""
         self.left.append(f"{what}: {why}")
 
     def take(self, client: Client, kept: Kept, since: float | None) -> None:
@@ -212,7 +212,7 @@ class _Import:
         """Returns what is stored of a conversation; None if nothing was said in it.
 
         Raises:
-            _Refused: it cannot be taken in.
+            _Refused: it cannot be imported.
         """
         event = Event(IMPORT, kept.session, "/", transcript=kept.path)
         source = f"{client.name}-{kept.session}"
@@ -249,7 +249,7 @@ class _Import:
 
 
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
-    """Returns how to continue a conversation that its client has as it was taken in.
+    """Returns how to continue a conversation that its client has as it was imported.
 
     None if it has continued since, or is gone. Nothing is written.
     """
@@ -296,7 +296,7 @@ def _content(one: Source) -> bytes:
     """Returns what a client keeps, as it stands: it may be writing just now.
 
     Raises:
-        _Refused: it is nothing that could be taken in.
+        _Refused: it is nothing that could be imported.
     """
     if one.path is None:
         return one.content or b""

@@ -88,7 +88,7 @@ def import_session(workspace: Workspace, path: Path) -> Imported:
         if others:
             tip, _ = _add(workspace, txn, tip, others)
             checkpoints += 1
-    # What was taken in is safe: housekeeping that fails must not deny that.
+    # What was imported is safe: housekeeping that fails must not deny that.
     with suppress(StorageError):
         consolidate(workspace.repository)
     return Imported(tip, checkpoints, entries, len(files) - len(new), tuple(left))

@@ -92,7 +92,7 @@ def _planned(
     command: Callable[[str], str],
     places: ClientPlaces,
 ) -> _Plan | None:
-    """Returns what is to be written; None if our hooks are there."""
+    """Returns what to write; None if our hooks are there."""
     text = settings_text(path)
     executable = is_executable(file)
     merged = _understood(file, path, lambda: file.merge(text, command))
@@ -142,7 +142,7 @@ def _reasons_note(client: Client) -> tuple[str, ...]:
 
 
 def _next_notes(agent: str, places: ClientPlaces) -> tuple[str, ...]:
-    """Says what a user does next, who has installed hooks for the first time."""
+    """Tells a user who has installed hooks for the first time what to do next."""
     work = "work as usual now; `gitcp log` shows the turns"
     if agent not in _SKILLED or skill_files.in_scopes(places):
         return (work,)

@@ -51,7 +51,7 @@ def _check(root: Path, path: Path) -> None:
 def _write_new(path: Path, data: bytes) -> None:
     """Writes a new file that only its owner may read, as the clients do.
 
-    It has its name only once it is whole, and never takes the place of another.
+    It has its name only once it is whole, and never replaces another.
     """
     make_directories(path.parent, private=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")

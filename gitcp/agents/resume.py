@@ -216,7 +216,7 @@ def _placed(
 
 
 def become(resumption: Resumption) -> NoReturn:
-    """Has the client that continues a conversation take the place of this process.
+    """Has the client that continues a conversation replace this process.
 
     Raises:
         StorageError: the client cannot be started.
@@ -238,7 +238,7 @@ def _binding(
     source: str,
     restore: str | None,
 ) -> Binding:
-    """Returns what is to be known of a conversation that was written for a client."""
+    """Returns what to know of a conversation that was written for a client."""
     return Binding(
         agent,
         written.session,

@@ -29,7 +29,7 @@ _LINK = "gitdir: "
 
 
 class BareCheckpoint(NamedTuple):
-    """A checkpoint, and the top of the work tree that it was asked for in."""
+    """A checkpoint, and the top of the work tree that it was requested in."""
 
     checkpoint: Checkpoint
     top: Path

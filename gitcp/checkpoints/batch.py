@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Batch(Generic[T]):
     """Iterates over records, saving how many are done; use it as a context manager.
 
-    A record counts as done when the next one is asked for. The position is
+    A record counts as done when the next one is requested. The position is
     `{"offset": n}`: n records are done.
     """
 

@@ -45,7 +45,7 @@ class Span(NamedTuple):
 class Beside:
     """The turns of a repository, and which of them ran at the same time.
 
-    Each work tree's timeline is read as far down as was asked for.
+    Each work tree's timeline is read as far down as was requested.
     """
 
     def __init__(self, store: Store) -> None:
@@ -265,7 +265,7 @@ class _Timeline:
         return self._each(self._places[number] + 1)
 
     def _began(self, row: Row) -> str | None:
-        """Returns when a turn was asked for, as its conversation has it, or None."""
+        """Returns when a turn was requested, as its conversation has it, or None."""
         # Hardly any turn is looked at: `log` starts without them.
         from gitcp.checkpoints.spoken_turns import turns  # noqa: PLC0415
         from gitcp.checkpoints.turn_of import new_records  # noqa: PLC0415

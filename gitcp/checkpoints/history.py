@@ -46,7 +46,7 @@ class Listed(NamedTuple):
 
     `beside` are the turns of other conversations that ran at the same time in its work tree.
     Then `changed` counts what is a whole turn's own; `unsure` is what may be theirs as well.
-    `touched` is what it did to the paths that were asked for, None if there were none.
+    `touched` is what it did to the paths that were requested, None if there were none.
     With `by_hand` it is no turn, but what had changed when one began. `before` is the state
     that the row is compared with, `parted` whose its changes are, where others ran too.
     """
@@ -293,7 +293,7 @@ def _touched(
     paths: tuple[bytes, ...],
     parted: Parted | None,
 ) -> tuple[Change, ...] | None:
-    """Returns what changed at some paths and below them; None if none is asked for.
+    """Returns what changed at some paths and below them; None if none is requested.
 
     What is known to be another turn's is left out.
     """

@@ -26,7 +26,7 @@ _UNLIKE = "differs from the checkpoint"
 
 
 class OpenRestore(NamedTuple):
-    """A restore whose journal is written: what was asked for, and what was there before."""
+    """A restore whose journal is written: what was requested, and what was there before."""
 
     workspace: Workspace
     journal: Journal
@@ -44,7 +44,7 @@ class OpenRestore(NamedTuple):
         return frozenset(map(b64decode, self.journal.sparse))
 
     def close(self) -> None:
-        """Removes the journal: it is finished, or taken back."""
+        """Removes the journal: the restore is finished or aborted."""
         journals.remove(self.workspace.directory)
 
 

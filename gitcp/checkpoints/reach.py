@@ -11,7 +11,7 @@ from gitcp.store.store import Store
 
 
 class Reach:
-    """The branches of a repository, each walked as far as was asked for.
+    """The branches of a repository, each walked as far as was requested.
 
     `damaged` says of which branches nothing can be read.
     """

@@ -29,7 +29,7 @@ class RestoreObserver(Protocol):
         """Returns what the restore would rewind past."""
 
     def refuse(self, request: RestoreRequest, rewound: RewoundSteps) -> None:
-        """Raises if the restore must not be done as it was asked for."""
+        """Raises if the restore must not be done as it was requested."""
 
     def after_apply(
         self,

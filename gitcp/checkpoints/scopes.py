@@ -19,7 +19,7 @@ class Scope(NamedTuple):
     """Whose checkpoints are listed: of this work tree, where nothing else is named.
 
     `everything` is the whole repository, `session` one session, with `branch` one line of it.
-    What was `imported` is listed only where that is asked for, or its session is named.
+    What was `imported` is listed only where that is requested, or its session is named.
     """
 
     everything: bool = False
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """What a scope holds, newest first; what has no number counts as 0.
 
     Entries that are `reached` were read from branches, others from the list of numbers: it
-    may have what no branch leads to any more. That list is read as far as it is asked for,
+    may have what no branch leads to any more. That list is read as far as it is requested,
     again each time.
     """
 

@@ -25,7 +25,7 @@ from gitcp.store.surroundings import since
 if TYPE_CHECKING:
     from gitcp.checkpoints.traces import Trace
 
-# Bytes; a larger file is not looked through for what an edit wrote.
+# Bytes; a larger file is not searched for what an edit wrote.
 _LOOKED_THROUGH = 1 << 20
 
 

@@ -158,7 +158,7 @@ _ANSWERS = " [y/N/d=diff]: "
 
 
 def _agreed(question: str, diff: Callable[[], None]) -> bool:
-    """Asks until the answer is yes or no; shows the diff each time it is asked for."""
+    """Asks until the answer is yes or no; shows the diff each time it is requested."""
     while True:
         answer = click.prompt(
             f"{folded(question, len(_ANSWERS))}{_ANSWERS[:-2]}",

@@ -74,7 +74,7 @@ def _place(place: Place) -> str:
 
 
 def progress(out: Output) -> Callable[[int], None]:
-    """Returns what shows how many objects were looked through."""
+    """Returns a progress display of how many objects were scanned."""
 
     def show_count(done: int) -> None:
         if done % _OBJECTS == 0:

@@ -16,7 +16,7 @@ def tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
     the question does.
     """
     lines = patch_lines(out, diff.of_plan(workspace, plan).patch)
-    # With `-q` nothing goes to stdout, but this was asked for.
+    # With `-q` nothing goes to stdout, but this was requested.
     if wanted(out) and not out.silent:
         with paging(out, workspace):
             for line in lines:

@@ -188,7 +188,7 @@ def _top(path: bytes, folders: set[bytes]) -> bytes | None:
 
 
 def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
-    """Returns what is to be known beside the steps."""
+    """Returns what to know beside the steps."""
     lines = list(provenance(out, plan.target))
     left, absent = stays(workspace, plan.target, plan.steps)
     held = [item for item in left if item.reason in HELD]

@@ -120,7 +120,7 @@ AT_IT = "Nothing to do: this is the present state."
 def question_of(
     request: RestoreRequest, plan: RestorePlan | None, asked: str = "Restore?"
 ) -> str:
-    """Returns what a user is asked who has seen a plan."""
+    """Returns the question for a user who has seen a plan."""
     question = f"{asked} The present state is saved first."
     if plan is None or not plan.behind.outside or request.replay:
         return question

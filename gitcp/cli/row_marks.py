@@ -11,7 +11,7 @@ STATUSES = ("added", "modified", "deleted")
 
 
 def row_counts(listed: Listed, paths: tuple[bytes, ...] = ()) -> str:
-    """Returns how many files a row changed, of those that were asked for.
+    """Returns how many files a row changed, of those that were requested.
 
     What may be another turn's as well has a question mark: `~1?`.
     """

@@ -46,7 +46,7 @@ class Shown(NamedTuple):
         return self.turn is not None and self.turn.end.oid == self.checkpoint.oid
 
     def changes(self) -> tuple[Change, ...]:
-        """Returns what changed, of the paths that were asked for."""
+        """Returns what changed, of the paths that were requested."""
         chosen = selection(self.paths)
         return tuple(one for one in changed_by(self.parts) if chosen(one.path))
 

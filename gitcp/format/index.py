@@ -222,7 +222,7 @@ class _Merging:
         self._count += 1
 
     def _drop_above(self, path: bytes) -> None:
-        """Takes out added files in the place of the directories of a path that is there."""
+        """Takes out added files in place of the directories of a path that is there."""
         for above in _parents(path):
             if self._changes.get(above) is None:
                 continue

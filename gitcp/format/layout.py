@@ -9,7 +9,7 @@ from gitcp.names import encode
 
 FORMAT = 1
 # Of a checkpoint with chunked files: an older gitcp would restore their pointers. What
-# stands in the place of an encrypted checkpoint says 2 (format.md, 19).
+# stands in place of an encrypted checkpoint says 2 (format.md, 19).
 FORMAT_WITH_CHUNKS = 3
 RESERVED = b".gitcp"
 SESSIONS = "refs/gitcp/s/"

@@ -11,7 +11,7 @@ from gitcp.format.tree import DIRECTORY, Entry, ReadTree, Tree
 class ChunkedFiles:
     """The chunked files that are known in a repository, by the id of their whole content.
 
-    A checkpoint makes its own known when its files are asked for. No content is read
+    A checkpoint makes its own known when its files are requested. No content is read
     for that: what a pointer says follows from the name of the list.
     """
 

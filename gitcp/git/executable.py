@@ -127,7 +127,7 @@ class GitObjects(Objects):
         return read_blobs(self, self._git_dir, oids)
 
     def _ask(self, how: str, oid: bytes) -> tuple[str, int, bytes] | None:
-        """Returns kind, size, and the content if that was asked for; None if it is missing.
+        """Returns kind, size, and the content if that was requested; None if it is missing.
 
         Raises:
             CorruptError: git cannot read it.

@@ -45,7 +45,7 @@ class Search:
             self._start()
 
     def close(self) -> None:
-        """Ends the search: who has found enough does not wait for the rest."""
+        """Ends the search: a caller that has found enough does not wait for the rest."""
         if self._running is not None:
             self._running.kill()
             self._running.communicate()

@@ -63,7 +63,7 @@ class RefStorage:
         self._common = common_dir
         self._kind = kind
         self._timeout = timeout
-        # Opens the storage in which the refs are now; for who reads.
+        # Opens the storage in which the refs are now, for readers.
         self.follow: Callable[[object], Stored | None] | None = None
         self._refs = common_dir / "refs"
         # A migration makes another directory.
@@ -155,7 +155,7 @@ def broken_off(where: Path) -> Path | None:
 def wait_around(where: Path, timeout: float) -> bool:
     """Waits where `git refs migrate` is at work; returns whether it was.
 
-    For who found no repository: for a moment there is none that git would know.
+    For callers that found no repository: for a moment git would not recognise one.
     """
     for directory in (where, *where.absolute().parents):
         git_dir = directory / ".git"

@@ -270,7 +270,7 @@ class Transaction:
                 durable.link(self._directory / OWNER, keep)
                 break
             except FileExistsError:
-                # Another transaction holds the same objects, and may let go of them.
+                # Another transaction holds the same objects, and may drop them.
                 mine = f"{name} {self._directory.name}".encode()
                 name = f"pack-{hashlib.sha1(mine, usedforsecurity=False).hexdigest()}"
         # git finds a pack by its .idx, so that comes last.
@@ -281,7 +281,7 @@ class Transaction:
     def end(self) -> None:
         """Releases everything; what was published stays.
 
-        What the disk refuses to let go of is left to the next sweep.
+        The next sweep removes what the disk refuses to remove now.
         """
         # Closing writes what is buffered, which a full disk refuses.
         with suppress(OSError):

@@ -5,7 +5,7 @@ import re
 from gitcp.errors import TransferError
 from gitcp.git import other_form
 
-# What a list of refs may take of what is asked for: some 160,000 of gitcp's.
+# What a list of refs may take of what is requested: some 160,000 of gitcp's.
 LISTED = 16 * 1024 * 1024
 # How git, and hosts of it, say that there is no such repository. Some say the same to a user
 # who may not see it.

@@ -35,7 +35,7 @@ _FALSE = frozenset({"false", "no", "off", "0", ""})
 _PLAIN = r"[\w@%+=:,./-]+"
 _SOCKET = "fsmonitor--daemon.ipc"
 _WATCHMAN = "watchman"
-# What a watcher may write in the place of a byte that is no text.
+# What a watcher may write in place of a byte that is no text.
 _REPLACED = (b"?", "\N{REPLACEMENT CHARACTER}".encode())
 _BLOCK = 1 << 20
 _BILLION = 1_000_000_000

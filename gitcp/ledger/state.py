@@ -37,7 +37,7 @@ StepsByBranch = dict[str, StepsBySlot]
 class LedgerState:
     """The state of all steps after the pages of a ledger.
 
-    `cuts` are states that will be asked for.
+    `cuts` are states that will be requested.
     """
 
     def __init__(

@@ -69,7 +69,7 @@ def _merge(repository: Repository) -> None:
 
 
 def keep_to_size(workspace: Workspace) -> int:
-    """Prunes what `maxSize` lets go, if that is due; returns how many went."""
+    """Prunes for `maxSize`, if due; returns how many checkpoints were removed."""
     if not size_due(workspace, read_note(workspace.repository)):
         return 0
     from gitcp.maintenance.size_limit import prune_to_size  # noqa: PLC0415  rarely due

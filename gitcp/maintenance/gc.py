@@ -20,7 +20,7 @@ class Cleaned(NamedTuple):
 
     `dropped` counts objects that nothing reached any more, `waiting` those that git may
     rely on, and that go once its grace (gc.pruneExpire) is over. `lost` are lines of
-    checkpoints that no ref reaches, and that were kept, or removed if that was asked for.
+    checkpoints that no ref reaches, and that were kept, or removed if that was requested.
     """
 
     packs_before: int

@@ -51,7 +51,7 @@ class PrunePlan(NamedTuple):
     """The result of a prune, or of its dry run.
 
     `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
-    objects, None if no size was asked for. `threads` are sessions that are LangGraph's,
+    objects, None if no size was requested. `threads` are sessions that are LangGraph's,
     and left as they are. `unreadable` says which branches stay as they are because what
     decides about them is damaged.
     """

@@ -27,7 +27,7 @@ _LABEL = b"Gitcp-Label: "
 
 
 class NameHoldsValueError(CorruptError):
-    """The name of a session or branch holds what is to be purged."""
+    """The name of a session or branch holds what to purge."""
 
 
 _How = Callable[[Eraser, bytes], bytes]

@@ -26,7 +26,7 @@ class _File(NamedTuple):
 
 
 class ChunkedPurge:
-    """Decides what the chunked files of one checkpoint after the other are to be.
+    """Decides the new content of chunked files, one checkpoint after another.
 
     `pointers` maps the pointers of those that change to new ones; `gone` are the objects
     that they need no more.

@@ -293,7 +293,7 @@ class _Noted:
 
 
 def _stood_for(workspace: Workspace) -> set[str]:
-    """Returns the commits that others have taken the place of, in any purge."""
+    """Returns the commits that others have replaced, in any purge."""
     old: set[str] = set()
     seen: set[bytes] = set()
     for tip in workspace.repository.refs.list(layout.SESSIONS).values():

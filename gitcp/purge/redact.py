@@ -70,7 +70,7 @@ class Eraser:
         return data
 
     def covered(self, data: bytes) -> bytes:
-        """Returns the bytes with as many others in the place of the values.
+        """Returns the bytes with as many others in place of the values.
 
         For what counts its own lengths; lines stay lines. Of base64 only goes what is the
         value's for certain: what stands beside it may be a length.

@@ -51,7 +51,7 @@ class Cloud:
             self._store = self._obstore.store.from_url(
                 url,
                 client_options={
-                    # What is given here takes the place of what the environment says.
+                    # What is given here replaces what the environment says.
                     "allow_http": _allows_http(),
                     "connect_timeout": timedelta(seconds=limits.silence),
                     "read_timeout": timedelta(seconds=limits.silence),

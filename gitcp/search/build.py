@@ -305,7 +305,7 @@ class Builder:
             name = Passage(Span(), {PATHS: [show_path(change.path)]})
             self._once(b"p" + change.path, name, n)
             new = change.new
-            # git, which looks through contents, does not know a chunked one.
+            # git searches contents, and does not know chunked files.
             if new and new.mode != GITLINK and new.oid not in self._objects.chunked:
                 self._index.execute(
                     "INSERT OR REPLACE INTO contents VALUES(?, ?, ?)",

@@ -60,7 +60,7 @@ _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECA
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _SPOKEN = re.compile(
     rb"(?:x-)?[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?"
-    # What is to be filled in.
+    # What to fill in.
     rb"|[a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,3}|[A-Z]{3,12}(?:[_-][A-Z]{2,12}){0,3}"
 )
 # The name of a standard, a curve, a type of numbers; a time.

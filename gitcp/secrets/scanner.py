@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
 
 class Fingerprints:
-    """Names for values that tell nothing about them to who has not the key."""
+    """Names for values; without the key, a name tells nothing about its value."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key

@@ -158,12 +158,12 @@ class Spool:
     # --- what waits -----------------------------------------------------------------
 
     def pending(self) -> dict[str, Pending]:
-        """Returns what is to be sent, by ref, the longest waiting first."""
+        """Returns what to send, by ref, the longest waiting first."""
         found = self._known_pending.all().values()
         return {one.ref: one for one in sorted(found, key=lambda one: one.at)}
 
     def put(self, *all_of_them: Pending) -> None:
-        """Notes what is to be sent, durably."""
+        """Notes what to send, durably."""
         with durable.storage("writing the spool"):
             durable.replace_all(
                 {

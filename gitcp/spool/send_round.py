@@ -128,7 +128,7 @@ def _ask(spool: Spool, source: Remote) -> _There:
         spool.note_listed(there)
         gone = {ref for ref in before if ref.startswith(_HEADS)} - set(there)
         if gone:
-            # What that branch held was not looked through: the remote had it.
+            # The branch was not scanned, because the remote had it.
             for one in spool.pending().values():
                 _decide_again(spool, one, _REMOVED)
     return _There(there)

@@ -24,7 +24,7 @@ _SHOWN = 5
 class Batch(batches.Batch[T]):
     """Iterates over records, saving which are done; use it as a context manager.
 
-    A record counts as done when the next one is asked for. The position is
+    A record counts as done when the next one is requested. The position is
     `{"offset": n}`: n records are done. With `map`, which yields in any order, it may be
     `{"offset": n, "done": [[a, b], …]}`: records a to b - 1 are done, too.
     """

@@ -28,7 +28,7 @@ class Chunk(Generic[T]):
 
 
 class Dispatch(Generic[T]):
-    """The chunks that are handed out and not taken back; use it as a context manager.
+    """The chunks that are handed out and not undone; use it as a context manager.
 
     `executor` may be a function that returns one: then it is closed at the end, and made
     again where a lost worker breaks it. None: the caller's thread does the work. `brief`

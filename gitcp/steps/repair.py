@@ -13,7 +13,7 @@ from gitcp.worktree import apply
 
 
 class Affected(NamedTuple):
-    """The steps to take back and run again, oldest first; why it is refused, if it is.
+    """The steps to undo and run again, oldest first; why it is refused, if it is.
 
     The first is the one that the question was about.
     """
@@ -80,7 +80,7 @@ def affected(engine: Engine, first: Call) -> Affected:
 
 
 def _outside_world(first: Call, steps: Sequence[Call]) -> list[str]:
-    """Returns the steps whose effect has left: what they took cannot be taken back."""
+    """Returns the steps whose effect has left: what they took cannot be undone."""
     refused = []
     for step in steps:
         if step.state == OPEN and step.outside:
@@ -116,7 +116,7 @@ def repair(engine: Engine, expected: Affected, *, trust: bool) -> list[Call]:
 
     Raises:
         UsageError: a step cannot be repaired, or steps have changed since `expected`.
-        CompensationError: an undo failed; what is newer is taken back.
+        CompensationError: an undo failed; what is newer is undone.
     """
     now = affected(engine, engine.history.live()[expected.steps[0].slot])
     if now.refused:

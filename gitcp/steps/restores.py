@@ -54,7 +54,7 @@ def after_apply(
 
 
 def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
-    """Takes the record of a restore back that was taken back itself."""
+    """Takes the record of a restore back that was undone itself."""
     if workspace.ledgers.started(branch.session):
         _rewind().stayed(workspace, branch, restore)
 

@@ -147,7 +147,7 @@ def went_back(
 
 
 def stayed(workspace: Workspace, current: Current, restore: str) -> Record | None:
-    """Takes back the note of a restore that was taken back itself; once.
+    """Undoes the note of a restore that was undone itself; once.
 
     Raises:
         CorruptError: the ledger is damaged.

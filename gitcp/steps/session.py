@@ -228,7 +228,7 @@ class Session(BaseSession):
         )
 
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
-        """Sets who is asked about a step that was interrupted and has the policy `ask`.
+        """Sets the function that answers for interrupted steps with the policy `ask`.
 
         It returns `done` (it happened, and has no result), `failed` (it did not), `again`
         (run it once more, with the same key), or anything else: then the step raises. For
@@ -334,7 +334,7 @@ class Session(BaseSession):
         """Takes the affected steps back, so that only they are run again.
 
         Raises:
-            UsageError: something else has used what would be taken back.
+            UsageError: something else has used what would be undone.
             CompensationError: an undo failed.
         """
         from gitcp.steps import repair  # noqa: PLC0415  on use

@@ -22,7 +22,7 @@ class Allowance:
     """
 
     def __init__(self, repository: Repository, limit: Extent | None = USUAL) -> None:
-        """Takes None for no limit: for who has to get at what is left of a wreck."""
+        """Takes None for no limit, to recover what is left of a damaged repository."""
         self._repository = repository
         self.limit = limit
         self._extents = Extents(repository.objects.tree, self._size_of)

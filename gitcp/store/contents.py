@@ -57,7 +57,7 @@ class Contents(ABC):
     def files_tree(self) -> bytes | None:
         """The oid of the root tree without `.gitcp`; None if there is no file.
 
-        For who is going to walk it.
+        For callers that are going to walk it.
 
         Raises:
             TransferError: the checkpoint came from elsewhere and exceeds the size limit.
@@ -68,7 +68,7 @@ class Contents(ABC):
 
     @computed
     def files_oid(self) -> bytes | None:
-        """What `files_tree` is, for who only compares it or hands it on."""
+        """The value of `files_tree`, for callers that only compare it or pass it on."""
         return self._files_of(self.raw.tree)
 
     @computed
@@ -77,7 +77,7 @@ class Contents(ABC):
         return self._learn(self.raw.tree)
 
     def _learn(self, root: bytes) -> bytes | None:
-        """Makes the chunked files of a root tree known; who only compares does not need it."""
+        """Makes the chunked files of a root tree known; comparing does not need that."""
         return self.objects.chunked.learn_of(root)
 
     def _files_of(self, root: bytes) -> bytes | None:

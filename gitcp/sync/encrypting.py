@@ -24,7 +24,7 @@ _TRIES = 20
 
 
 class Outgoing(NamedTuple):
-    """An update as it is sent; `replaces` says that it takes the place of what is there."""
+    """An update as it is sent; `replaces` says that it replaces what is there."""
 
     update: Update
     replaces: bool = False
@@ -229,7 +229,7 @@ class PushEncryption:
             newest = None
         if newest is not None and update.old is not None:
             if not self._follows(update.old, update.new):
-                # It takes the place of what is there, and shares most records with it.
+                # It replaces what is there, and shares most records with it.
                 return encryptor.reuse(reversed(list(encrypted.line(key))))
             if newest[1] == update.old:
                 # By far the most frequent: the branch has grown.

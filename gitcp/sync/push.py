@@ -45,7 +45,7 @@ def push(
     say. The ledger of a session's steps goes before its branches, and where it cannot, they
     do not. If `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
     all of it again, to whom the setting names now. With a `relay` all of this is done as
-    ever, but that takes the place of the remote.
+    ever, but that replaces the remote.
 
     Raises:
         PlaintextError: a branch would be sent in plain text to where its ciphertext is.
@@ -122,7 +122,7 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
 
 
 def _imported(store: Store, oid: str) -> bool:
-    """Whether a branch is nothing but what was taken in, which is sent only if named."""
+    """Whether a branch is nothing but what was imported, which is sent only if named."""
     with suppress(CorruptError):
         tip = store.checkpoint(oid)
         return tip is not None and tip.trailers.trigger == IMPORT

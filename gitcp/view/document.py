@@ -111,7 +111,7 @@ class Page(msgspec.Struct, omit_defaults=True):
     """A session as the page shows it: rows oldest first.
 
     `talk`, `files` and `reasons` say whether it was made with them. `selected` is the place of
-    the row that was asked for. `notes` say what was left out.
+    the row that was requested. `notes` say what was left out.
     `redacted` counts the secrets that stand as their fingerprints.
     """
 

@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(HTTPStatus.SERVICE_UNAVAILABLE, text, "text/plain")
 
     def do_HEAD(self) -> None:
-        """Answers without what was asked for."""
+        """Answers without what was requested."""
         self.do_GET()
 
     def _answer(self, live: Live, name: str | None) -> None:

@@ -62,7 +62,7 @@ class Vetting:
     ) -> None:
         """With `redact` fingerprints stand for secrets in the page.
 
-        If nothing was looked through before, the rules are loaded while the page is made.
+        If nothing was scanned before, the rules are loaded while the page is made.
 
         Raises:
             UsageError: a value of `allow` is not a fingerprint.

@@ -190,7 +190,7 @@ def _settle(
     stream: Stream,
     token: str,
 ) -> str | None:
-    """Puts one file right; returns what is to be reported."""
+    """Puts one file right; returns what to report."""
     held = sides.before + sides.after
     content = {_content(entry) for entry in held}
     form = replace.form_for(*held)

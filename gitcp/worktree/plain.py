@@ -75,7 +75,7 @@ class PlainReader:
                 return None
             fd = files.open_file(directory, name)
             try:
-                # One byte less than was asked for: the file ends there.
+                # One byte less than was requested: the file ends there.
                 data = os.read(fd, size + 1)
                 after = os.fstat(fd)
             finally:

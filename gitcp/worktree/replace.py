@@ -176,7 +176,7 @@ def place(directory: int, temporary: bytes, name: bytes) -> str | None:
 def swap(
     directory: int, temporary: bytes, step: FileStep, seen: PreviousContent, token: str
 ) -> str | None:
-    """Puts a complete file in the place of what was seen; else says why not."""
+    """Puts a complete file in place of what was seen; else says why not."""
     name = step.path.rpartition(b"/")[2]
     try:
         if not _same_stat(directory, name, seen):

@@ -331,7 +331,7 @@ class Scan:
         state.ignore_files = {}
         state.listings = {}
         self._found.look = set()
-        # What the index has in the place of an ignore file counts from here on.
+        # What the index has in place of an ignore file counts from here on.
         self._listing.close()
         self._tracked.sparse.learn()
         self._listing.everything = True

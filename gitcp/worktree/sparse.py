@@ -1,6 +1,6 @@
 """Paths that a sparse checkout leaves out: they count as unchanged from the user's index.
 
-That ends where something is in the place of such a file, or of a directory above it.
+That ends where something is in place of such a file, or of a directory above it.
 """
 
 from bisect import bisect_left
@@ -100,7 +100,7 @@ class Sparse:
     def _taken(
         self, directory: bytes, known: dict[bytes, bytes | None]
     ) -> bytes | None:
-        """Returns what is in the place of a directory or of one above it, if anything."""
+        """Returns what is in place of a directory or of one above it, if anything."""
         if not directory:
             return None
         if directory not in known:

@@ -99,7 +99,7 @@ class Tracked:
         files, submodules = (
             self._ignored(whole=whole) if self._index is not None else ([], [])
         )
-        # Their directories are not listed: nothing else finds out that git let go.
+        # Their directories are not listed: nothing else notices that git stopped tracking them.
         for path in state.nested.keys() & (set(state.submodules) - set(submodules)):
             del state.nested[path]
             result.gone.add(path)
@@ -120,7 +120,7 @@ class Tracked:
             result.look |= back
         else:
             released |= back - forced - listed
-            # Git let go of these files: a change of one is no reason to capture it.
+            # Git no longer tracks these files: a change of one is not a reason to capture it.
             result.look -= released - listed
             walked = self._listing.walked()
             for path in released & state.skipped.keys():
@@ -131,7 +131,7 @@ class Tracked:
     def _ignored(self, *, whole: bool) -> tuple[list[bytes], list[bytes]]:
         """Returns the files and the submodules that git tracks though it ignores them.
 
-        A file in the place of a submodule is both: it may become one again. What a
+        A file in place of a submodule is both: it may become one again. What a
         sparse checkout leaves out counts as a file.
         """
         files: list[bytes] = []
@@ -153,7 +153,7 @@ class Tracked:
     def _find_submodules(self, files: Iterable[bytes]) -> None:
         """Adds the ignored submodules that are checked out to the nested repositories.
 
-        A repository in the place of one of `files`, which are tracked, is one of them:
+        A repository in place of one of `files`, which are tracked, is one of them:
         git records its HEAD at the next `git add --update`.
         """
         nested = self._state.nested
@@ -204,7 +204,7 @@ class Tracked:
         state = self._state
         result = self._found
         forced = set(state.forced)
-        # A pipe in the place of one may become a file again, and no listing shows that.
+        # A pipe in place of one may become a file again, and no listing shows that.
         waiting = self._skipped_before.union(state.hidden)
         again = forced if everything else forced & waiting
         previous = self._place.previous.entry

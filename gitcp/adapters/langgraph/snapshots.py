@@ -93,7 +93,7 @@ class WorktreeSnapshots:
             return held.files if held is not None else None
 
     def missed(self) -> None:
-        """Warns, once, that a step's files were not captured: no version was asked for.
+        """Warns, once, that a step's files were not captured: no version was requested.
 
         That is so where something around the saver makes the versions itself, as
         LangGraph's server does.

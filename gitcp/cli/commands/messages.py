@@ -133,7 +133,7 @@ def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:
 def _write(path: Path, chunks: Iterable[bytes]) -> int:
     """Writes a file in one step and returns its size; what is no file is written to.
 
-    A file in the place of /dev/null would break every program of the machine.
+    A file in place of /dev/null would break every program of the machine.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:

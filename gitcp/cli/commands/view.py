@@ -215,7 +215,7 @@ def _put(path: Path | None, data: bytes) -> Path:
     if path is not None:
         with storage(f"writing {path}"):
             if path.exists() and not path.is_file():
-                # A file in the place of /dev/null would break every program here.
+                # A file in place of /dev/null would break every program here.
                 with path.open("wb") as device:
                     device.write(data)
             else:

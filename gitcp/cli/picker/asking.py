@@ -10,7 +10,7 @@ _LONGEST = 400
 
 
 class Asking:
-    """What is asked for, and what was typed so far.
+    """What is requested, and what was typed so far.
 
     `typed` is called at each change, `done` at Enter.
     """

@@ -68,7 +68,7 @@ class Browsing:
 
     @property
     def view(self) -> View:
-        """What is to be shown on the right."""
+        """What to show on the right."""
         look, room = self.app.look, bars.right_width(self.app.size.width)
         if self.compared is not None:
             first, second = self.compared

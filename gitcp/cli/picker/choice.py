@@ -18,7 +18,7 @@ class Into(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What is to be done in the terminal once the picker has left it.
+    """What to do in the terminal once the picker has left it.
 
     `page` selects the state whose session is to be written as a page.
     """

@@ -20,7 +20,7 @@ _PARTS: dict[str, Parts] = {"b": "both", "f": "files", "t": "conversation"}
 
 
 class Doing:
-    """Plans what is asked for, shows the plan, and leaves with it once that is agreed to."""
+    """Plans what is requested, shows the plan, and leaves with it once that is agreed to."""
 
     def __init__(self, app: Window, browsing: Browsing) -> None:
         self.app = app

@@ -81,7 +81,7 @@ class Jobs:
             self._waiting.notify()
 
     def drop(self, slot: str) -> None:
-        """Drops what was asked for in a slot."""
+        """Drops what was requested in a slot."""
         with self._waiting:
             self._drop(slot)
 

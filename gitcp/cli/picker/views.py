@@ -9,7 +9,7 @@ TABS = (CHANGES, TALK, REASONS, SKIPPED)
 
 
 class View(NamedTuple):
-    """What is to be shown: of which state, how, and how wide.
+    """What to show: of which state, how, and how wide.
 
     `number` is what selects the checkpoint; None is what is now. `other` is the second of
     two marked rows.
@@ -28,7 +28,7 @@ Parts = Literal["both", "files", "conversation"]
 
 
 class Wanted(NamedTuple):
-    """What is to be planned: a restore of a state, a fork of it, or an undo.
+    """What to plan: a restore of a state, a fork of it, or an undo.
 
     `number` selects the state, None for an undo; `name` is that of the new branch. `hunk`
     are the lines of the only hunk to restore, as they were shown.
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The rows that were found so far; `whole` says that all were looked through."""
+    """The rows that were found so far; `whole` says that all were searched."""
 
     names: frozenset[Name]
     whole: bool
