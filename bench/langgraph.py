@@ -55,7 +55,7 @@ def blocks(directory: Path) -> int:
 
 @contextlib.contextmanager
 def postgres(directory: Path) -> Iterator[str | None]:
-    """Runs a server on a socket in `directory`; None where there is none to run."""
+    """Runs a server on a socket in `directory`; None if there is none to run."""
     found = sorted(glob.glob("/usr/lib/postgresql/*/bin"))
     programs = Path(found[-1]) if found else None
     if programs is None:

@@ -84,7 +84,7 @@ class Story:
 
 
 def written(old: list[Known], new: list[str], number: int) -> list[Known]:
-    """Returns the lines of a block that was written in the place of another."""
+    """Returns the lines of a block that was written in place of another."""
     kept = {}
     texts = [known.text for known in old]
     matcher = difflib.SequenceMatcher(None, texts, new, autojunk=False)

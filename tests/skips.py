@@ -99,7 +99,7 @@ ACCEPTED: list[tuple[str, Callable[[str], bool]]] = [
     (r"git is older than 2\.45, .*", lambda _: not knows_reftable()),
     (r"git is older than 2\.46, .*", lambda _: not knows_migrate()),
     (r"git is older than 2\.36, .*", lambda _: not knows_owners()),
-    # Not a test of its own, but a tool for who looks into a failure of another.
+    # Not a test of its own, but a tool for looking into a failure of another.
     (r"set GITCP_MODEL_SCRIPT to a file of steps", _always),
 ]
 

@@ -23,7 +23,7 @@ _INCOMPLETE = "files are missing: run `gitcp install skill --scope {}` again"
 
 
 class _Present(NamedTuple):
-    """What lies where a file goes: its mark, or `ours` false where it is not ours."""
+    """What lies where a file goes: its mark, or `ours` false if it is not ours."""
 
     there: bool
     mark: Mark | None

@@ -63,7 +63,7 @@ def remember(
     known = _load(workspace)
     known.pop(source.key(), None)
     kept = dict(list(known.items())[-_MOST + 1 :])
-    with suppress(StorageError), durable.storage("noting what was taken in"):
+    with suppress(StorageError), durable.storage("noting what was read"):
         durable.replace(
             workspace.directory / _NAME,
             msgspec.json.encode({**kept, source.key(): entry}),

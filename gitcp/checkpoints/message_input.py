@@ -67,7 +67,7 @@ def growing(workspace: Workspace, source: SourceKey, raw: bytes, name: str) -> I
 def remember(
     workspace: Workspace, source: SourceKey, raw: bytes, tip: Checkpoint
 ) -> None:
-    """Notes what was taken in, so that the next save need not read it again."""
+    """Notes what was read, so that the next save need not read it again."""
     where = LogName("conversation", source.source)
     held = logs.meta(tip.log_tree, where, tip.objects)
     size = len(raw.rstrip(b" \t\r\n"))

@@ -94,7 +94,7 @@ def _moment(text: str) -> re.Match[str] | None:
 
 
 def _ago(text: str) -> float | None:
-    """Returns a time that is so long ago, in seconds since 1970, or None: it is none."""
+    """Returns a time that is so long ago, in seconds since 1970, or None if the text is not one."""
     if short := _fits(_SHORT, text):
         number, unit = int(short[1]), _LETTERS[short[2]]
     elif match := _fits(_RELATIVE, text):
@@ -114,7 +114,7 @@ def _ago(text: str) -> float | None:
 
 
 def _absolute(text: str) -> float | None:
-    """Returns a time of a day, in seconds since 1970, or None: it is none.
+    """Returns a time of a day, in seconds since 1970, or None if the text is not one.
 
     Raises:
         ValueError: there is no such day or hour.

@@ -58,7 +58,7 @@ def find(
         title = registry.client(name).title
         raise UsageError(
             f"{title} keeps its conversations in no form that gitcp can read",
-            hint=f"those of {', '.join(NAMES)} can be taken in",
+            hint=f"those of {', '.join(NAMES)} can be imported",
         )
     yield from importlib.import_module(module).find(places, roots, leave)
 

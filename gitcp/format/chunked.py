@@ -51,7 +51,7 @@ class ChunkedName(NamedTuple):
 
     @classmethod
     def parse(cls, path: bytes) -> "ChunkedName | None":
-        """Returns the name that a directory below `.gitcp/chunks` gives; None if it is none."""
+        """Returns the name that a directory below `.gitcp/chunks` gives, or None."""
         found = _NAME.fullmatch(path.decode("ascii", "replace"))
         if found is None:
             return None

@@ -132,7 +132,7 @@ class Cloud:
             except self._moved:
                 return None
             except (FileNotFoundError, self._obstore.exceptions.NotFoundError):
-                # What was to be replaced is gone.
+                # The object to replace is gone.
                 return None
         return _version(put)
 

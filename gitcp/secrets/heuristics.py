@@ -378,7 +378,7 @@ def _foreign(value: bytes) -> bool:
 
 
 def _encodes(value: bytes) -> bool:
-    """Whether a value can be a secret that is base64 of text: it is none, or chance's."""
+    """Whether a value is not base64 of text, or a part of that text may be chance's."""
     plain = words.decoded(value)
     return plain is None or any(map(chance, _PARTS.findall(plain)))
 

@@ -65,8 +65,8 @@ class Pending(msgspec.Struct, frozen=True):
 class CloneNote(msgspec.Struct, frozen=True):
     """A clone that has sessions for a remote; `wanted`: it is still to be asked for them.
 
-    `sessions` are those that are meant; none where all are. `reason` says why something of
-    it cannot be taken in; `asked` is when it was tried.
+    `sessions` are those that are meant; none if all are. `reason` says why something of
+    it cannot be moved into the spool; `asked` is when it was tried.
     """
 
     directory: str

@@ -10,7 +10,7 @@ from gitcp.spool.intake import take_noted
 from gitcp.spool.kept_clones import KeptClones
 from gitcp.sync.adopt import remember
 
-# How long a clone is left alone that could not be taken in, in seconds at least.
+# Seconds until a clone is asked again whose sessions could not be moved into the spool.
 _AGAIN = 1.0
 
 

@@ -141,7 +141,7 @@ def take_in(
     A secret in one session does not keep the others.
 
     Raises:
-        SecretsFoundError: the first that was found; whatever holds none was taken in.
+        SecretsFoundError: the first that was found; sessions without one are in the spool.
         TransferError: the remote was never reached yet, and cannot be.
         GitcpError: as for `gitcp push`.
     """

@@ -1,7 +1,7 @@
 """Rewrites existing branches without some checkpoints, or with other content; ids stay.
 
 The one place where the history of a branch changes. `prune` drops checkpoints;
-`purge` changes what checkpoints hold. Both say what is to become of one checkpoint,
+`purge` changes what checkpoints hold. Both decide the new content of one checkpoint,
 and `rewrite` does the rest: it makes new commits for it and for all that come after
 it (a commit names its parent), shares them among branches that share history, and
 moves all refs at one moment, durably (docs/format.md, 9). A save that is under way
@@ -63,7 +63,7 @@ Change = Callable[[Checkpoint], NewContent | None]
 class Rewritten(NamedTuple):
     """The result of a rewrite.
 
-    `commits` has the new commit of each old one that has another now, None where
+    `commits` has the new commit of each old one that has another now, None if
     nothing is left; `moved` the old and new tip of each ref.
     """
 

@@ -27,7 +27,7 @@ from gitcp.sync.validate import ObjectValidator, Rejection
 
 # These are about the pull, not about one branch of it.
 _ABOUT_ALL = (TransferError, StorageError)
-# No form is as large: nothing larger has to be read to know that it is none.
+# No form is as large: a larger object need not be read to rule it out.
 _LARGEST = 4 * 1024 * 1024
 
 

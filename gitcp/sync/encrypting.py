@@ -155,7 +155,7 @@ class PushEncryption:
         return outgoing
 
     def sent(self, key: RefKey, outgoing: Outgoing) -> None:
-        """Notes that what was to be sent of a branch is there."""
+        """Notes that the remote has what a push sent of a branch."""
         if self._encryptors is None or not outgoing.replaces:
             return
         with suppress(BranchMovedError):

@@ -86,7 +86,7 @@ class Builder:
         self._head_tree = self._readable_head()
 
     def _readable_head(self) -> bytes | None:
-        """Returns HEAD's tree; none where it is damaged: then nothing is known of it."""
+        """Returns HEAD's tree; none if it is damaged, because then nothing is known of it."""
         head, _ = self._repository.head()
         if head is None:
             return None

@@ -116,7 +116,7 @@ def _is_synced_as_a_whole(fd: int) -> bool:
     if library.fstatfs(fd, buffer):
         return False
     # The first field, as wide as the machine's `long` wherever gitcp has been tried. Read
-    # in another width it is none of these numbers.
+    # in another width it equals none of these numbers.
     number = ctypes.c_long.from_buffer(buffer).value
     return number & 0xFFFFFFFF in _WHOLE
 

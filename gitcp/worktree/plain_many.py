@@ -190,7 +190,7 @@ class _Worker:
 
 
 def _start(job: Job, wire: Wire, count: int) -> list[_Worker]:
-    """Starts workers; none where this program cannot start a Python like its own."""
+    """Starts workers; none if this program cannot start a Python like its own."""
     name = os.path.basename(sys.executable or "")
     if not name.startswith("python") or getattr(sys, "frozen", False):
         return []

@@ -38,7 +38,7 @@ class ScanState(msgspec.Struct):
     `ignore_files` the `.gitignore` files that are not captured themselves; `forced`
     what is tracked though no listing leads to it: ignored, or in a nested repository;
     `submodules` those that are tracked and ignored; `sparse` what a sparse checkout
-    leaves out; `blocked` what is in place of more of that, and whether it is in the
+    leaves out; `blocked` what is in place of more of that, and whether it is in
     place of a directory above (None if an older gitcp did not note it); `hidden`
     what was not there and no listing leads to, of `forced` and of `sparse`; `listings`
     digests of what directories list, where that can change without their stat; `names`

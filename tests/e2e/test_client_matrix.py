@@ -170,7 +170,7 @@ def uninstall_byte_for_byte(story) -> None:
 
 
 def taken_in(project) -> None:
-    """What the client did without gitcp can be taken in later, once."""
+    """What the client did without gitcp can be imported later, once."""
     words = ("import-history", project.client.name)
     made = [one["checkpoint"] for one in project.gitcp(*words)["conversations"]]
     assert [one["note"].strip('" ') for one in made] == ["alone"]

@@ -63,7 +63,7 @@ class Tmux:
 
     @property
     def screen(self) -> str:
-        """What is to be read on it."""
+        """The text on it."""
         return self._run("capture-pane", "-p")
 
     def keys(self, *keys: str) -> None:

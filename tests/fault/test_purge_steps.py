@@ -88,7 +88,7 @@ def scene(base: Path) -> Path:
 
 
 def known(repo: Path) -> dict[str, Any]:
-    """What was done and saved, but for what is to be purged; puts the redo log away."""
+    """What was done and saved, except what to purge; puts the redo log away."""
     workspace = open_workspace(repo)
     found: dict[str, Any] = {}
     for name in ("job", "other", "plain"):

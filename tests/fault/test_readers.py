@@ -131,7 +131,7 @@ def the_rest(reader: subprocess.Popen[bytes]) -> int:
     return out.count(b"\n")
 
 
-def test_gc_waits_for_who_reads(repo):
+def test_gc_waits_for_readers(repo):
     reader = slow_reader(repo)
     run(repo, "prune", "--keep-last", "3", "-y")
     # Twice: who was waited for in vain is not forgotten.

@@ -172,7 +172,7 @@ class World:
         )  # fmt: skip
 
     def goes(self, repo: Path, what: str, argument: int, pick: int) -> Done | None:
-        """Goes somewhere else; None where there is nowhere to go."""
+        """Goes somewhere else; None if there is nowhere to go."""
         ids, tips = list(everything(repo)), sorted(lines(repo).items())
         if not ids:
             return None

@@ -70,7 +70,7 @@ class _Hooks:
 
 
 class _Typist:
-    """What has been typed so far, and what is to be typed next."""
+    """What has been typed so far, and what to type next."""
 
     def __init__(self, prompt: str, document: Path) -> None:
         self._prompt, self._document = prompt, document

@@ -30,7 +30,7 @@ def empty(repo: Path, oid: str) -> None:
 
 
 def replace_blob(repo: Path, oid: str, content: bytes) -> None:
-    """Puts other content in the place of a blob."""
+    """Puts other content in place of a blob."""
     loose(repo, oid).chmod(0o644)
     raw = b"blob %d\0" % len(content) + content
     loose(repo, oid).write_bytes(zlib.compress(raw))

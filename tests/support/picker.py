@@ -86,7 +86,7 @@ class Driven:
 
     @property
     def screen(self) -> str:
-        """What is to be read on the screen."""
+        """The text on the screen."""
         if not self.app.is_running:
             return ""
         strips = self.app.screen._compositor.render_strips()

@@ -34,7 +34,7 @@ def copied(target: Path, key: Hashable, build: Callable[[Path], object]) -> Path
 
     `build` runs for the first of all calls with the same key and the same settings of
     git, in a directory of its own: what it makes must not hold the path. Returns that
-    directory; None where `target` was not copied, but built.
+    directory; None if `target` was not copied, but built.
     """
     settings = _settings()
     # git notes in a new repository what its disk can do, such as whether case counts.
@@ -86,7 +86,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _settings() -> Hashable | None:
-    """What of the environment git would obey; None where a file of settings counts."""
+    """What of the environment git would obey; None if a file of settings counts."""
     names = (os.environ.get("GIT_CONFIG_GLOBAL"), os.environ.get("XDG_CONFIG_HOME"))
     files = [Path(names[0] or "/nowhere"), Path(names[1] or "/nowhere", "git")]
     files.append(Path(os.environ.get("HOME", "/nowhere"), ".gitconfig"))

@@ -255,7 +255,7 @@ def test_unknown_fields_are_ignored_and_a_newer_format_is_refused():
     assert manifests.decode_manifest(later, "here") == manifests.decode_manifest(
         raw, "here"
     )
-    # What stands in the place of an encrypted checkpoint says 2.
+    # What stands in place of an encrypted checkpoint says 2.
     for version in (b"2", b"4"):
         newer = raw.replace(b'"format": 1', b'"format": ' + version)
         with pytest.raises(FormatTooNewError, match="format " + version.decode()):

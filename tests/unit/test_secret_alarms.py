@@ -298,7 +298,7 @@ CLEAN = {
     "what has no signature": (f"var token = '{UNSIGNED}.eyJzdWIiOiIxMjMifQ';"),
     "a word in a URL, encoded": '"rediss://:pass%3Aword@cache:6379/1")',
     "a name of a bundle": "var token = $9473610dff0d13f5$var$nullToken;",
-    "what says that it is none": (
+    "what says that it is not one": (
         '"sk-ant-api03-FAKE0000000000000000000000000000abcdefghij", "gho_'
         + "0" * 32
         + 'FAKE"'

@@ -103,7 +103,7 @@ class Index:
 
     @classmethod
     def load(cls, raw: bytes) -> "Index | None":
-        """Returns an index that `dump` wrote; None if it is none."""
+        """Returns an index that `dump` wrote; None if `data` is not an index."""
         index = cls()
         try:
             version, applied = _DECODER.decode(raw)

@@ -129,7 +129,7 @@ def test_a_turn_s_end_is_a_checkpoint_that_resumes_under_a_new_id(repo, home):
     assert (about["session_id"], about["cwd"], about["model"]) == (new, str(repo), "m")
 
 
-def test_sessions_that_are_on_disk_are_taken_in_once(repo, home):
+def test_sessions_that_are_on_disk_are_imported_once(repo, home):
     folder = home / ".cline" / "data" / "sessions"
     talk(folder / SESSION, repo, "an old wish")
     (one,) = ok(repo, "import-history", "cline")["conversations"]

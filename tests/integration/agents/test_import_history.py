@@ -191,7 +191,7 @@ def test_a_transcript_that_grew_goes_on_where_it_was(repo, home):
     assert ok(repo, "import-history")["conversations"] == []
 
 
-def test_what_hooks_have_saved_is_theirs_and_they_go_on_with_what_was_taken_in(
+def test_what_hooks_have_saved_is_theirs_and_they_continue_what_was_imported(
     repo, home, sealed
 ):
     agent = Agent(repo, sealed / ".claude", CLAUDE.format(7))
@@ -242,7 +242,7 @@ def test_hostile_transcripts_end_in_a_line_each(repo, home, monkeypatch):
     assert "2 of its lines are not JSON objects" in noted
 
 
-def test_only_this_project_s_are_taken_in(repo, home, tmp_path):
+def test_only_this_project_s_are_imported(repo, home, tmp_path):
     # `/p` and a neighbour `/p-q`; a folder below it; a repository inside of it.
     neighbour = repo.parent / f"{repo.name}-q"
     inner = repo / "inner"

@@ -204,7 +204,7 @@ def test_a_dry_run_ends_no_restore(repo, how):
 
 
 @pytest.mark.timeout(60)
-def test_a_pipe_in_the_place_of_a_file_is_not_read(repo):
+def test_a_pipe_in_place_of_a_file_is_not_read(repo):
     path = repo / ".claude" / "commands" / "restore.md"
     path.parent.mkdir(parents=True)
     os.mkfifo(path)

@@ -90,7 +90,7 @@ def test_what_was_decided_twice_is_told_once(repo, decided, agent):
 
 def test_last_is_what_is_taken_where_no_checkpoint_is_named(repo, decided, agent):
     other = Agent(repo, agent.transcript.parents[2])
-    other.turn("what is to be done?", new="1")
+    other.turn("what to do?", new="1")
     for command in ("context", "decisions"):
         assert ok(repo, command, "last") == ok(repo, command), command
     told = invoke(repo, "context", "last").stdout.decode()

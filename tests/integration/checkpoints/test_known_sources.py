@@ -121,7 +121,7 @@ def test_an_end_that_was_overwritten_is_noticed_at_once(talk):
     assert talk.is_stored()
 
 
-def test_a_transcript_in_the_place_of_another_is_compared_whole(talk, tmp_path):
+def test_a_transcript_in_place_of_another_is_compared_whole(talk, tmp_path):
     new = tmp_path / "new"
     new.write_bytes(talk.path.read_bytes())
     overwrite(new, 200)

@@ -31,7 +31,7 @@ def test_a_name_that_changed_its_case_goes_back_and_forth(tmp_path: Path):
         assert ok(repo, "verify")["ok"]
 
 
-def test_a_directory_takes_the_place_of_a_file_in_another_spelling(tmp_path):
+def test_a_directory_replaces_a_file_in_another_spelling(tmp_path):
     with odd_disk(tmp_path / "disk", fold=True) as disk:
         repo = make_repo(disk / "repo", {"a": b"1"})
         ok(repo, "save")

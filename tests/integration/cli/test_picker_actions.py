@@ -517,7 +517,7 @@ def test_a_work_tree_that_is_locked_is_told(project, monkeypatch):
     assert tree_bytes(project.top) == before
 
 
-def test_what_is_typed_fast_is_taken_in_its_order(project):
+def test_what_is_typed_fast_is_processed_in_order(project):
     async def steps(picker):
         await picker.press("j")
         await picker.press_at_once(

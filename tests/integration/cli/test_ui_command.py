@@ -94,7 +94,7 @@ def test_restore_opens_the_picker_at_a_terminal(project, monkeypatch):
     assert typed(project.top, "", "restore")[0] == 0
     assert typed(project.top, "", "ui")[0] == 0
     assert len(opened) == 2
-    # What is to be said without a question is no choice to be made.
+    # A message without a question offers no choice.
     assert typed(project.top, "", "restore", "--dry-run")[0] == 2
     assert typed(project.top, "", "restore", "--yes")[0] == 2
 

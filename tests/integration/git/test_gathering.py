@@ -79,7 +79,7 @@ def test_what_a_killed_process_left_is_in_no_way(repo, gathered):
 
 
 def test_a_pack_that_is_merged_meanwhile_is_in_no_way(repo, gathered, monkeypatch):
-    """A thread merges packs beside what is taken in."""
+    """A thread merges packs while commits are copied."""
     base = git_line(repo, "rev-parse", "HEAD")
     gathered.take(discover(repo), {REF: base}, [])
     gone = gathered.git_dir / "objects" / "pack" / "pack-gone.pack"

@@ -485,7 +485,7 @@ def test_a_copied_repository_leaves_the_hooks_of_the_original_alone(
 
 
 @pytest.mark.timeout(60)
-def test_a_pipe_in_the_place_of_a_hook_is_not_read(repo):
+def test_a_pipe_in_place_of_a_hook_is_not_read(repo):
     path = repo / ".git" / "hooks" / "post-commit"
     path.parent.mkdir(exist_ok=True)
     os.mkfifo(path)

@@ -268,7 +268,7 @@ def test_a_pusher_that_is_killed_is_followed_by_another(ann, hub):
     assert tip(hub, MAIN) == tip(ann, MAIN)
 
 
-def test_what_is_noted_during_a_push_is_taken_in_before_that_ends(ann, bob, hub):
+def test_what_is_noted_during_a_push_is_gathered_before_that_ends(ann, bob, hub):
     """A round does not keep the next one from being gathered."""
     started, ended = hub / "started", hub / "ended"
     refuse(

@@ -325,7 +325,7 @@ class Scene:
 
 
 def sweep(scene: Scene, mallory: Mallory, chosen: list[tuple[Case, bytes]]) -> int:
-    """Forges, pulls and reads; returns how many sessions were taken in."""
+    """Forges, pulls and reads; returns how many sessions were imported."""
     names = {}
     for number, (case, raw) in enumerate(chosen):
         name = f"e{number:05d}"
@@ -361,7 +361,7 @@ def test_a_sample_of_all_fields_made_hostile(scene, hub):
         for number, case in enumerate(everything[::14])
     ]
     assert len(chosen) > 10
-    # Those that are taken in, and handed to a client, are what the test is about.
+    # Those that are imported, and handed to a client, are what the test is about.
     assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
     assert len(scene.before["home"]) > 12
 
@@ -394,7 +394,7 @@ def test_a_time_that_no_calendar_has_stops_no_command(scene, hub):
     assert (len(texts), len(numbers)) == (3, 1)
     chosen = [(case, packed(one)) for case in texts for one in TIMES]
     chosen += [(case, raw) for case in numbers for raw in NUMBERS]
-    # A record with such a time is refused; the others are taken in.
+    # A record with such a time is refused; the others are imported.
     assert sweep(scene, Mallory(hub), chosen) >= len(TIMES) + len(NUMBERS)
 
 

@@ -242,7 +242,7 @@ def test_special_files_are_named(repo: Path):
 
 @pytest.mark.parametrize("rule", ["pipe", "/d/", "ign/*"])
 def test_special_files_are_not_named_where_they_are_excluded(repo: Path, rule: str):
-    """Also in the place of tracked files, one of which an ignore rule hides."""
+    """Also in place of tracked files, one of which an ignore rule hides."""
     paths = {"pipe": b"1", "d/pipe": b"2", "ign/pipe": b"3"}
     write_files(repo, paths)
     commit_all(repo)
@@ -447,7 +447,7 @@ def test_what_git_tracks_stays_captured_once_the_repository_above_it_is_gone(
     assert b"d/a" in captured(repo, check(repo))
 
 
-def test_a_tracked_file_that_is_ignored_comes_back_in_the_place_of_a_pipe(
+def test_a_tracked_file_that_is_ignored_comes_back_in_place_of_a_pipe(
     repo: Path, git: GitRunner
 ):
     write_files(repo, {"a": b"1", "other": b"2", ".git/info/exclude": b"a\n"})
@@ -535,7 +535,7 @@ def test_a_submodule_at_an_ignored_path_is_recorded_while_git_tracks_it(
     assert not recorded()
 
 
-def test_a_repository_in_the_place_of_an_ignored_tracked_file_is_recorded(
+def test_a_repository_in_place_of_an_ignored_tracked_file_is_recorded(
     repo: Path, git: GitRunner
 ):
     write_files(repo, {"a": b"1"})
@@ -601,7 +601,7 @@ def test_what_a_sparse_checkout_omits_is_not_captured_where_it_is_excluded(
     assert b"e/a" in captured(repo, check(repo))
 
 
-def test_a_file_in_the_place_of_an_ignored_submodule_is_captured(
+def test_a_file_in_place_of_an_ignored_submodule_is_captured(
     repo: Path, git: GitRunner
 ):
     """git tracks what is at that path, whatever it is by now."""
@@ -656,7 +656,7 @@ def test_a_submodule_that_a_sparse_checkout_omits_hides_no_nested_repository(
     assert captured(repo, check(repo))[b"d"] == head
 
 
-def test_what_came_in_the_place_of_an_omitted_directory_is_captured(
+def test_what_came_in_place_of_an_omitted_directory_is_captured(
     repo: Path, git: GitRunner
 ):
     write_files(repo, {"e/a": b"1", "lib/b/c": b"2"})

@@ -55,7 +55,7 @@ def places(repo: Path) -> Iterator[Path]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rules", [b"", EVERYTHING])
-def test_what_comes_in_the_place_of_omitted_files_is_seen_at_once(
+def test_what_comes_in_place_of_omitted_files_is_seen_at_once(
     repo: Path, git: GitRunner, rules: bytes, kind: str
 ):
     omit(repo, git)
@@ -105,7 +105,7 @@ def test_a_repository_that_came_around_an_omitted_submodule_counts(
     assert captured(repo, check(repo))[b"e/sub"] == submodule
 
 
-def test_an_ignored_directory_in_the_place_of_an_omitted_submodule(
+def test_an_ignored_directory_in_place_of_an_omitted_submodule(
     repo: Path, git: GitRunner
 ):
     inner = make_repo(repo / "e/sub", {"f": b"1"})
@@ -160,7 +160,7 @@ def test_an_ignored_link_where_a_captured_one_was_stays_out(repo: Path, git: Git
     assert b"p" not in captured(repo, check(repo))
 
 
-def test_a_pipe_in_the_place_of_an_ignored_tracked_file_is_listed_while_it_is_there(
+def test_a_pipe_in_place_of_an_ignored_tracked_file_is_listed_while_it_is_there(
     repo: Path, git: GitRunner
 ):
     write_files(repo, {"e/f": b"1"})
