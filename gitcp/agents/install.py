@@ -25,9 +25,9 @@ from gitcp.clients import registry
 from gitcp.clients.client import SCOPES, Client, ClientPlaces
 from gitcp.clients.script_files import HookFile, hook_files, is_executable
 from gitcp.errors import UsageError
-from gitcp.git.area import state_directory
 from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
+from gitcp.user_state import state_directory
 
 # Clients that read the skill.
 _SKILLED = ("claude-code", "codex", "cursor", "gemini", "opencode")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.agents import bindings
 from gitcp.clients.client import ClientPlaces
-from gitcp.git.area import state_directory
+from gitcp.user_state import state_directory
 
 # Ids of conversations, as clients make them: they cannot be guessed.
 _ID = re.compile(

@@ -15,6 +15,7 @@ from gitcp.errors import (
 )
 from gitcp.project import folders
 from gitcp.project.workspace import Workspace
+from gitcp.user_state import state_directory
 
 
 def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
@@ -48,7 +49,7 @@ def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
 def _ask(out: Output, exc: NotARepositoryError, where: Path) -> None:
     question = (
         "There is no git repository here. Keep the checkpoints of"
-        f" {safe_path(str(where))} in {safe_path(str(folders.state_directory()))}?"
+        f" {safe_path(str(where))} in {safe_path(str(state_directory()))}?"
         " gitcp puts nothing into the folder."
     )
     try:

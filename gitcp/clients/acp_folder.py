@@ -15,6 +15,7 @@ import msgspec
 
 from gitcp import durable
 from gitcp.clients import acp_talk
+from gitcp.user_state import state_directory
 
 _TALK = "talk.jsonl"
 _ABOUT = "session.json"
@@ -48,10 +49,7 @@ class About(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def root(environment: Mapping[str, str]) -> Path:
     """Returns the folder of all sessions, in the user's state directory."""
-    own = environment.get("XDG_STATE_HOME")
-    home = Path(environment.get("HOME") or os.path.expanduser("~"))
-    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
-    return state / "gitcp" / "acp"
+    return state_directory(environment) / "acp"
 
 
 def name_of(session: str) -> str:

@@ -7,12 +7,12 @@ prompt, other directories, and every kind of record that is not listed here.
 
 import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from gitcp.clients import known
-from gitcp.clients.known import ANYTHING, Names, number, one_of, word
+from gitcp.clients.known import ANYTHING, Names, either, number, one_of, text_or, word
 
 _CALL = re.compile(r"[A-Za-z0-9_-]{1,128}")
 
@@ -26,30 +26,6 @@ _INLINE = {"type": one_of("base64", "text"), "media_type": word, "data": str}
 _TEXT = {"type": one_of("text"), "text": str}
 _IMAGE = {"type": one_of("image"), "source": _INLINE}
 _DOCUMENT = {"type": one_of("document"), "source": _INLINE, "title": str}
-
-
-def _either(*shapes: Mapping[str, Any]) -> Any:
-    """Returns a shape for blocks, each of which has its own fields."""
-
-    def block(value: Any) -> dict[str, Any] | None:
-        if not isinstance(value, dict):
-            return None
-        for shape in shapes:
-            picked = known.fields(value, shape)
-            if "type" in picked:
-                return picked if picked.keys() >= _NEEDED[picked["type"]] else None
-        return None
-
-    return block
-
-
-def _text_or(blocks: Any) -> Any:
-    """Returns a shape for content: a text, or a list of blocks."""
-
-    def content(value: Any) -> Any:
-        return value if isinstance(value, str) else known.pick(value, [blocks])
-
-    return content
 
 
 _NEEDED: dict[str, set[str]] = {
@@ -68,15 +44,21 @@ _NEEDED: dict[str, set[str]] = {
 _ANSWER = {
     "type": one_of("tool_result"),
     "tool_use_id": _call,
-    "content": _text_or(
-        _either(_TEXT, _IMAGE, {"type": one_of("tool_reference"), "tool_name": word})
+    "content": text_or(
+        either(
+            _NEEDED,
+            _TEXT,
+            _IMAGE,
+            {"type": one_of("tool_reference"), "tool_name": word},
+        )
     ),
     "is_error": bool,
 }
 _CONTENT = {
-    "user": _text_or(_either(_TEXT, _IMAGE, _DOCUMENT, _ANSWER)),
-    "assistant": _text_or(
-        _either(
+    "user": text_or(either(_NEEDED, _TEXT, _IMAGE, _DOCUMENT, _ANSWER)),
+    "assistant": text_or(
+        either(
+            _NEEDED,
             _TEXT,
             {"type": one_of("thinking"), "thinking": str, "signature": str},
             {"type": one_of("redacted_thinking"), "data": str},

@@ -6,7 +6,6 @@ stores. It cannot be resumed: a restore brings the files back, and the conversat
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from gitcp.clients.client import (
     Source,
     StoredConversation,
 )
+from gitcp.user_state import state_directory
 
 # hook -> what it means
 _HOOKS: Final = {
@@ -186,11 +186,8 @@ CLIENT = Cursor()
 
 
 def _spool(environment: Mapping[str, str], session: str) -> Path:
-    own = environment.get("XDG_STATE_HOME")
-    home = Path(environment.get("HOME", "/"))
-    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:100]
-    return state / "gitcp" / "cursor" / f"{plain}.jsonl"
+    return state_directory(environment) / "cursor" / f"{plain}.jsonl"
 
 
 def _record(hook: str, payload: Mapping[str, Any]) -> bytes:

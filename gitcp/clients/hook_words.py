@@ -4,7 +4,6 @@ Each call of a hook is written down as it comes, in a file of ours in the user's
 directory: `{type, payload, message}`. Nothing can be resumed from it.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 from gitcp.clients import records
 from gitcp.clients.client import Event
 from gitcp.clients.conversations import Conversations, Message
+from gitcp.user_state import state_directory
 
 # Whose account it is goes nowhere.
 _LEFT_OUT = frozenset({"user_email"})
@@ -81,8 +81,6 @@ CONVERSATIONS = HookWords()
 
 
 def _spool(environment: Mapping[str, str], client: str, session: str) -> Path:
-    own = environment.get("XDG_STATE_HOME")
-    home = Path(environment.get("HOME", "/"))
-    state = Path(own) if own and os.path.isabs(own) else home / ".local" / "state"
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", session)[:100]
-    return state / "gitcp" / "hooks" / client.lstrip(".") / f"{plain}.jsonl"
+    hooks = state_directory(environment) / "hooks"
+    return hooks / client.lstrip(".") / f"{plain}.jsonl"

@@ -8,6 +8,7 @@ those are encoded again. A field that is not listed, or is not of its type, is l
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import msgspec
@@ -108,6 +109,36 @@ def one_of(*words: str) -> Callable[[Any], str | None]:
         return value if isinstance(value, str) and value in words else None
 
     return chosen
+
+
+def either(
+    needed: Mapping[str, AbstractSet[str]], *shapes: Mapping[str, Shape]
+) -> Shape:
+    """Returns a shape for a block of one of several types, each with fields of its own.
+
+    The first shape whose `type` fits decides; `needed` are the fields without which a
+    block of a type does not pass.
+    """
+
+    def block(value: Any) -> dict[str, Any] | None:
+        if not isinstance(value, dict):
+            return None
+        for shape in shapes:
+            picked = fields(value, shape)
+            if "type" in picked:
+                return picked if picked.keys() >= needed[picked["type"]] else None
+        return None
+
+    return block
+
+
+def text_or(block: Shape) -> Shape:
+    """Returns a shape for content: a text, or a list of such blocks."""
+
+    def content(value: Any) -> Any:
+        return value if isinstance(value, str) else pick(value, [block])
+
+    return content
 
 
 class Names:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gitcp.clients import known
-from gitcp.clients.known import Names, number, one_of, word
+from gitcp.clients.known import Names, either, number, one_of, text_or, word
 
 _TEXT = {"type": one_of("text"), "text": str}
 _IMAGE = {"type": one_of("image"), "data": str, "mimeType": word}
@@ -30,32 +30,14 @@ _NEEDED = {
 }
 
 
-def _blocks(*shapes: dict[str, Any]) -> Any:
-    """Returns a shape for content: a text, or a list of blocks of these shapes."""
-
-    def block(value: Any) -> dict[str, Any] | None:
-        if not isinstance(value, dict):
-            return None
-        for shape in shapes:
-            picked = known.fields(value, shape)
-            if "type" in picked:
-                return picked if picked.keys() >= _NEEDED[picked["type"]] else None
-        return None
-
-    def content(value: Any) -> Any:
-        return value if isinstance(value, str) else known.pick(value, [block])
-
-    return content
-
-
 _COST = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite", "total"), number)
 _TOKENS = ("input", "output", "cacheRead", "cacheWrite", "totalTokens")
 _USAGE = {**dict.fromkeys(_TOKENS, number), "cost": _COST}
 _NO_USAGE = {**dict.fromkeys(_TOKENS, 0), "cost": dict.fromkeys(_COST, 0)}
 _MESSAGES: dict[str, dict[str, Any]] = {
-    "user": {"content": _blocks(_TEXT, _IMAGE), "timestamp": number},
+    "user": {"content": text_or(either(_NEEDED, _TEXT, _IMAGE)), "timestamp": number},
     "assistant": {
-        "content": _blocks(_TEXT, _THINKING, _CALL),
+        "content": text_or(either(_NEEDED, _TEXT, _THINKING, _CALL)),
         "api": word,
         "provider": word,
         "model": word,
@@ -66,7 +48,7 @@ _MESSAGES: dict[str, dict[str, Any]] = {
     "toolResult": {
         "toolCallId": word,
         "toolName": word,
-        "content": _blocks(_TEXT, _IMAGE),
+        "content": text_or(either(_NEEDED, _TEXT, _IMAGE)),
         "isError": bool,
         "timestamp": number,
     },

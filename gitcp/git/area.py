@@ -9,26 +9,15 @@ symbolic link, and none may belong to another user, unless the repository is sha
 import os
 import re
 import stat
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.access import Access
+from gitcp.user_state import NAME, state_directory
 
-NAME = "gitcp"
 _PRIVATE = 0o700
-
-
-def state_directory(
-    environment: Mapping[str, str] = os.environ, home: Path | None = None
-) -> Path:
-    """Returns the folder of gitcp's own files that belong to the user, not to a project."""
-    own = environment.get("XDG_STATE_HOME")
-    if own and os.path.isabs(own):
-        return Path(own, NAME)
-    return (home or Path(os.path.expanduser("~"))) / ".local" / "state" / NAME
 
 
 def private_stores() -> Path:

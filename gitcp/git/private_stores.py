@@ -27,6 +27,7 @@ from gitcp.git.folder import UNKNOWN, Folder, folder_at
 from gitcp.git.new_bare import make_bare_store
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
+from gitcp.user_state import state_directory
 
 # How a folder was found: as it was, at another path, or another directory at its path.
 HERE = "here"
@@ -242,7 +243,7 @@ def make(directory: str | os.PathLike[str]) -> Found:
 def _check_apart(top: Path) -> None:
     """Raises where a folder cannot have a private store."""
     check_place(top)
-    state = Path(os.path.realpath(area.state_directory()))
+    state = Path(os.path.realpath(state_directory()))
     if state.is_relative_to(top) or top.is_relative_to(state):
         raise UnsupportedRepositoryError(
             f"the private store of {top} would be in {state}, but one of them is"

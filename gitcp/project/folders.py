@@ -13,7 +13,7 @@ from gitcp.errors import (
     UsageError,
 )
 from gitcp.format import layout
-from gitcp.git import area, private_stores
+from gitcp.git import private_stores
 from gitcp.git.discover import discover
 from gitcp.git.folder import UNKNOWN
 from gitcp.git.private_stores import REPLACED, PrivateStore
@@ -128,11 +128,6 @@ def remove(store: str) -> None:
         StorageError: the disk refused.
     """
     private_stores.remove(private_stores.store_named(store))
-
-
-def state_directory() -> Path:
-    """Returns the directory in which private stores are kept."""
-    return area.state_directory()
 
 
 def left_behind(

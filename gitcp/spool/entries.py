@@ -18,9 +18,9 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.format.oid import FORMS
-from gitcp.git import area
 from gitcp.git.gathering import Gathering
 from gitcp.spool.known_files import KnownFiles
+from gitcp.user_state import state_directory
 
 T = TypeVar("T")
 
@@ -90,7 +90,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 def root() -> Path:
     """Returns the directory of all spools."""
-    return area.state_directory() / "spool"
+    return state_directory() / "spool"
 
 
 class Spool:

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import gitcp
-from gitcp.git import area, private_stores
+from gitcp.git import private_stores
 from gitcp.project import folders
 from gitcp.project.workspace import open_workspace
 from gitcp.sync import from_folder
+from gitcp.user_state import state_directory
 from gitcp.worktree import journal
 from tests.support.gitrepo import commit_all, git, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -331,7 +332,7 @@ def _killed_adoptions(
     folder: Path, points: list[int], tmp_path: Path, *, taken: bool
 ) -> None:
     known = rows(folder)
-    home = area.state_directory()
+    home = state_directory()
     for number in points:
         # The folder stays, as it is known by its inode; all else is put back.
         saved = tmp_path / f"saved-{number}"
