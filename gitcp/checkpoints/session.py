@@ -57,12 +57,12 @@ class BaseSession:
     ) -> Checkpoint:
         """Makes a checkpoint, or returns the newest one if nothing changed.
 
-        `messages` is the whole conversation, `append` only what is new; values are
-        anything that is JSON. A position of None leaves the last one standing.
+        `messages` is the whole conversation, `append` only the new messages; values are
+        anything that JSON can hold. A position of None keeps the last one.
 
         Raises:
-            UsageError: something is not JSON, both kinds of messages are given, one of them
-                is a text, a decision is of no known kind, or the label reads as a
+            UsageError: a value is not JSON, both kinds of messages are given, one of them
+                is a text, the kind of a decision is unknown, or the label reads as a
                 number, an id or a time.
             BusyError: another process is saving or restoring in this work tree.
             StorageError: the disk refused; nothing was saved.
@@ -107,7 +107,7 @@ class BaseSession:
         return self._workspace.store.tip(self.name, self.branch)
 
     def checkpoints(self) -> Iterator[Checkpoint]:
-        """Yields the checkpoints of the line, newest first, across fork points."""
+        """Yields the checkpoints of the branch and those before its fork, newest first."""
         tip = self.last
         if tip is not None:
             yield from self._workspace.store.line(tip)
@@ -127,11 +127,11 @@ class BaseSession:
         The checkpoint may be a selector, as on the command line; `last` and `~N` are those
         of this session's branch. `print(plan)` shows what would change.
 
-        Of a checkpoint that was made elsewhere, files that tools execute by themselves
-        and links that lead outside stay as they are, unless `trust` is given.
+        If the checkpoint was made elsewhere, the restore leaves out files that tools execute
+        by themselves and links that lead outside, unless `trust` is given.
 
-        `replay` says that steps which reached outside since are not run again: what was
-        recorded of them is what they return. `behind` of the plan lists them.
+        With `replay`, steps that reached outside since do not run again: they return their
+        recorded results. `behind` of the plan lists them.
 
         Raises:
             CorruptError: the checkpoint is damaged.
@@ -153,10 +153,10 @@ class BaseSession:
         )
 
     def restore(self, plan: RestorePlan | Checkpoint | str) -> Restored:
-        """Carries out a plan; what is there now is saved first.
+        """Carries out a plan, and saves the present state first.
 
-        Instead of a plan a checkpoint or a selector may be given: it is planned, and
-        carried out at once.
+        With a checkpoint or a selector instead of a plan, it makes the plan and carries
+        it out at once.
 
         Raises:
             WouldOverwriteError: something that no checkpoint holds is in the way.
@@ -169,7 +169,7 @@ class BaseSession:
         return restoring.restore(self._workspace, plan.request)
 
     def undo(self) -> Restored:
-        """Takes the last restore back; again, and it is restored.
+        """Undoes the last restore; a second call restores again.
 
         Raises:
             NothingToDoError: nothing was restored.
@@ -198,9 +198,9 @@ class BaseSession:
         )
 
     def flush(self) -> None:
-        """Puts what steps have recorded into git's refs now, for `git push` to find.
+        """Moves the records of steps into git's refs now, so that `git push` finds them.
 
-        It is durable before that, and in git two seconds later at the latest.
+        They are durable before that, and reach git within two seconds anyway.
 
         Raises:
             BusyError, StorageError: the records stay in the write-ahead log; nothing is lost.
@@ -209,7 +209,7 @@ class BaseSession:
 
 
 def undo(workspace: Workspace) -> Restored:
-    """Takes the last restore back; see `BaseSession.undo`."""
+    """Undoes the last restore; see `BaseSession.undo`."""
     replaced, undone = restoring.last_replaced(workspace)
     request = request_restore(
         replaced, note=f"undid a restore: back to {replaced.id}", undoes=undone

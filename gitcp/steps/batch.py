@@ -48,7 +48,7 @@ class Batch(batches.Batch[T]):
         session = self._session
         ledgers = session.workspace.ledgers
         if self._executor is not None and ledgers.started(session.name):
-            # What workers recorded: they may be gone without having put it into git.
+            # Workers may have ended before they moved their records into git.
             ledgers.of(session.name).drain()
 
     def __iter__(self) -> Iterator[T]:
@@ -64,13 +64,13 @@ class Batch(batches.Batch[T]):
     ) -> Generator[tuple[T, R], None, None]:
         """Calls a function with each record that is not done; yields record and result.
 
-        The executor's workers call it, with `chunksize` records in one go; without an
-        executor this thread does. They come in the order in which they are ready. At
+        The executor's workers call it, with `chunksize` records at a time; without an
+        executor this thread does. Results come in the order in which they are ready. At
         most `ahead` chunks are handed out at once, so `records` may have no end.
 
-        If the function raises, that is raised here, and the batch ends; the next run
-        tries the record again. A record with a step of which it is not known whether it
-        took effect is left out: `unknown` has it, and the others continue.
+        If the function raises, `map` raises the error, and the batch ends; the next run
+        tries the record again. If it is not known whether a step of a record took effect,
+        the record is left out and listed in `unknown`; the others continue.
 
         Raises:
             StepUnknownError: at the end, if any record was left out.

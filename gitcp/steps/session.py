@@ -59,13 +59,13 @@ class Store:
         return f"<gitcp.Store {str(self._workspace.top)!r}>"
 
     def session(self, name: str, branch: str = "main") -> "Session":
-        """Returns a session by name, any text; it exists from the first save on."""
+        """Returns a session by its name, which may be any text. The first save creates it."""
         if not name or not branch:
             raise UsageError("a session needs a name", hint="pass a name")
         return Session(self._workspace, name, branch)
 
     def sessions(self) -> list["Session"]:
-        """Returns the sessions there are, each on its `main` or first branch."""
+        """Returns the existing sessions, each on its `main` or first branch."""
         return [
             Session(self._workspace, session.name, session.branches[0].name)
             for session in listing.sessions(self._workspace.store)
@@ -80,7 +80,7 @@ class Store:
         return select(self._workspace, selector)
 
     def undo(self) -> Restored:
-        """Takes the last restore in this work tree back; again, and it is restored.
+        """Undoes the last restore in this work tree; a second call restores again.
 
         Raises:
             NothingToDoError: nothing was restored.
@@ -94,8 +94,8 @@ class Store:
 class Session(BaseSession):
     """One thread of work, on one of its branches.
 
-    One object is one run: a step that is called twice in it is two steps, and the first
-    call of the next run is the first one again.
+    One object is one run. A step that is called twice in a run is two steps; in the next
+    run the first call is the first step again.
     """
 
     @computed
@@ -141,34 +141,33 @@ class Session(BaseSession):
         """Runs a function once and remembers its result, across restarts.
 
         Its intent is durable before the call and its result after it. If the ledger has
-        a result, that is returned and the function is not called. Without a function it
-        returns a decorator, which is a context manager too. The result of a coroutine
-        function is to be awaited.
+        a result, `step` returns that and does not call the function. Without a function
+        it returns a decorator, which is a context manager too. The caller has to await the
+        result of a coroutine function.
 
         Args:
-            name: what the step is called; with the number of the call, what it is known by.
+            name: the name of the step; name and number of the call identify it.
             function: called with `arguments`, and with `idempotency_key` if it has a
                 parameter of that name.
-            arguments: what it is called with.
+            arguments: passed to `function`.
             effect: `none`, `local` (files of the project), `reversible` or
                 `irreversible`; with an undo `reversible`, else `irreversible`.
             undo: called with the step's result, and with `idempotency_key`, and awaited
-                where it is a coroutine function; or the words of a command.
-            retry: how often to try where it raises; a number or a `Retry`.
-            timeout: seconds. A plain function runs on in its thread after that.
-            key: what tells this call from others of the name, instead of its number; it
-                is the idempotency key as well.
+                if it is a coroutine function; or the words of a command.
+            retry: how often to try if the function raises; a number or a `Retry`.
+            timeout: seconds. A plain function continues in its thread after that.
+            key: identifies this call, instead of its number; it is the idempotency key
+                as well.
             scope: a name for a run of a job: in another scope every step is a new one.
-            unknown: what becomes of it where it was interrupted: `retry` with the same key
-                (the default where it does not reach outside), `ask` or `fail`.
-            reads: paths that it reads; this is not observed, only what you say counts.
-            writes: paths that it writes; without them, all that changed is its own.
+            unknown: what to do if it was interrupted: `retry` with the same key
+                (the default if it does not reach outside), `ask` or `fail`.
+            reads: paths that it reads; gitcp does not observe reads, and relies on these.
+            writes: paths that it writes; without them, every changed path counts as its own.
             after: names of steps that it depends on.
-            codec: makes its result JSON and back.
-            changed: what to do where it is recorded with other arguments: `refuse`,
+            codec: converts its result to JSON and back.
+            changed: what to do if it is recorded with other arguments: `refuse`,
                 `replay` what is recorded, or run it `again` (not if it reaches outside).
-            loops: how often it may begin with the same arguments; None: as often as it
-                likes.
+            loops: how often it may begin with the same arguments; None: without a limit.
 
         Raises:
             StepUnknownError: the step was interrupted, and the user has to say what became of it.
@@ -209,10 +208,10 @@ class Session(BaseSession):
             records: anything that can be iterated over.
             every: save after so many records.
             seconds: save after so much time.
-            note: of the checkpoints.
+            note: the note of the checkpoints.
             executor: where `Batch.map` calls its function: a `concurrent.futures.Executor`,
-                which stays open, or a function that makes one. If a worker that dies
-                breaks the executor, as that of processes, only the latter continues.
+                which stays open, or a function that makes one. If the death of a worker
+                breaks the executor, as in a process pool, only the function can continue.
 
         Raises:
             UsageError: the position that the session has saved is not a batch's.
@@ -230,9 +229,9 @@ class Session(BaseSession):
     def on_unknown(self, ask: Callable[[Call], str] | None) -> None:
         """Sets the function that answers for interrupted steps with the policy `ask`.
 
-        It returns `done` (it happened, and has no result), `failed` (it did not), `again`
-        (run it once more, with the same key), or anything else: then the step raises. For
-        a worker of a batch it is asked in the process of the batch.
+        The function returns `done` (the step happened, and has no result), `failed` (it did
+        not happen) or `again` (run it once more, with the same key). With any other value the
+        step raises. For a worker of a batch, the process of the batch calls the function.
         """
         self._engine.ask = None if ask is None else batch_record.not_in_workers(ask)
 
@@ -254,9 +253,9 @@ class Session(BaseSession):
         call: str = "",
         scope: str = "",
     ) -> None:
-        """Says what became of a step that was interrupted: `done`, `failed` or `again`.
+        """Resolves a step that was interrupted: `done`, `failed` or `again`.
 
-        `call` is its key, or the number of the call, where several of the name were.
+        `call` is its key, or the number of the call, if several of the name were interrupted.
 
         Raises:
             NotFoundError: there is no such step.
@@ -286,7 +285,7 @@ class Session(BaseSession):
         return calls
 
     def register_undo(self, name: str, undo: Callable[..., Any]) -> None:
-        """Says how steps of a name are undone, where their own undo is not known here.
+        """Sets how to undo steps of a name, if their own undo is not known in this process.
 
         A function that is not at the top of a module cannot be found by another process.
         """
@@ -302,13 +301,13 @@ class Session(BaseSession):
         """Undoes what steps did since a checkpoint, newest first.
 
         Without `to`: since the newest checkpoint. Each undo is recorded before and after,
-        so that an interrupted one is continued. Files are put back only where they
-        are as the step left them. `keep` names steps that shall stand. `trust` also runs
+        so that an interrupted one continues. Files are put back only if they
+        are as the step left them. `keep` names steps to keep. `trust` also runs
         undos that came with a pull.
 
         Raises:
-            CompensationError: a step cannot be undone, or its undo failed: nothing before
-                it was touched. `left` lists what still stands.
+            CompensationError: a step cannot be undone, or its undo failed: no earlier step was
+                touched. `left` lists the steps that were not undone.
             NotFoundError: there is no step of a name in `keep`.
         """
         from gitcp.steps import compensate  # noqa: PLC0415  on use
@@ -331,10 +330,10 @@ class Session(BaseSession):
         return repair.affected(self._engine, self._named(name, call, scope)[-1])
 
     def repair(self, affected: "Affected", *, trust: bool = False) -> list[Call]:
-        """Takes the affected steps back, so that only they are run again.
+        """Undoes the affected steps, so that only they run again.
 
         Raises:
-            UsageError: something else has used what would be undone.
+            UsageError: another step has used a result that would be undone.
             CompensationError: an undo failed.
         """
         from gitcp.steps import repair  # noqa: PLC0415  on use
