@@ -15,8 +15,9 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import UnsupportedRepositoryError
 from gitcp.git.access import Access
-from gitcp.user_state import NAME, state_directory
+from gitcp.user_state import state_directory
 
+NAME = "gitcp"
 _PRIVATE = 0o700
 
 
