@@ -1,9 +1,8 @@
 """The record of a batch that is being worked on, and the next step in it."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
 from gitcp.errors import UsageError
 from gitcp.format.ledger import LOCAL
@@ -12,31 +11,36 @@ from gitcp.steps.briefing import BriefedSteps, scope_of
 from gitcp.steps.model import Options
 
 
-class _Record:
-    """A record by its number; `beside`: others may be worked on at the same time."""
+class BatchRecord:
+    """A record by its number; as a context, it is the one that is worked on.
+
+    `beside`: others may be worked on at the same time. A worker makes one for each
+    record, however small, so this is kept cheap.
+    """
+
+    __slots__ = ("_token", "beside", "briefing", "counts", "number")
 
     def __init__(
-        self, number: int, briefing: BriefedSteps | None, *, beside: bool
+        self,
+        number: int,
+        briefing: BriefedSteps | None = None,
+        *,
+        beside: bool,
     ) -> None:
         self.number = number
         self.briefing = briefing
         self.beside = beside
-        self.counts: Counter[tuple[str, str]] = Counter()
+        # How many calls there were of a step; none until there is one.
+        self.counts: Counter[tuple[str, str]] | None = None
+
+    def __enter__(self) -> None:
+        self._token: Token[BatchRecord | None] = _current.set(self)
+
+    def __exit__(self, *raised: object) -> None:
+        _current.reset(self._token)
 
 
-_current: ContextVar[_Record | None] = ContextVar("gitcp_record", default=None)
-
-
-@contextmanager
-def entered(
-    number: int, briefing: BriefedSteps | None = None, *, beside: bool
-) -> Iterator[None]:
-    """Makes a record the current one: its steps are counted from 1."""
-    token = _current.set(_Record(number, briefing, beside=beside))
-    try:
-        yield
-    finally:
-        _current.reset(token)
+_current: ContextVar[BatchRecord | None] = ContextVar("gitcp_record", default=None)
 
 
 def briefing() -> BriefedSteps | None:
@@ -75,6 +79,8 @@ def next_slot(options: Options) -> StepSlot | None:
         )
     if options.key is not None:
         return None
+    if record.counts is None:
+        record.counts = Counter()
     record.counts[options.scope, options.name] += 1
     call = str(record.counts[options.scope, options.name])
     return StepSlot(scope_of(record.number, options.scope), options.name, call)

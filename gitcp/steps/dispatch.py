@@ -1,8 +1,6 @@
 """Hands chunks of a batch to an executor, and collects their outcomes."""
 
-import os
 import pickle
-import secrets
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from queue import SimpleQueue
@@ -81,13 +79,7 @@ class Dispatch(Generic[T]):
             return
         try:
             future = executor.submit(
-                worker.work,
-                self._function,
-                chunk.first,
-                chunk.records,
-                os.getpid(),
-                secrets.token_hex(8),
-                self._brief(chunk.first, chunk.first + len(chunk.records) - 1),
+                worker.work, worker.Handed(self._function, *self._given(chunk))
             )
         except BrokenExecutor as exc:
             self._renew(executor, exc)
@@ -95,6 +87,10 @@ class Dispatch(Generic[T]):
         else:
             self._out[future] = chunk, executor
             future.add_done_callback(self._ended.put)
+
+    def _given(self, chunk: Chunk[T]) -> tuple[int, list[T], bytes | None]:
+        last = chunk.first + len(chunk.records) - 1
+        return chunk.first, chunk.records, self._brief(chunk.first, last)
 
     def take(self) -> tuple[Chunk[T], Outcome]:
         """Waits for a chunk that is handed out.

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import pickle
+import secrets
 import sys
 import threading
 import traceback
@@ -10,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gitcp.errors import StepUnknownError
-from gitcp.steps import batch_record
+from gitcp.steps.batch_record import BatchRecord
 from gitcp.steps.briefing import BriefedSteps
 
 # Seconds between two looks at whether the process of the batch is alive.
@@ -29,31 +30,50 @@ class Outcome(NamedTuple):
     error: tuple[int, BaseException] | None = None
 
 
-def work(
-    function: Callable[[Any], Any],
-    first: int,
-    records: Sequence[Any],
-    process: int,
-    token: str,
-    briefing: bytes | None = None,
-) -> bytes:
-    """Returns the pickled `Outcome` of a chunk whose first record has the number `first`.
+class Handed:
+    """A chunk as it is handed to a worker: what to call, and with which records.
 
-    `process` is the one of the batch. `token` is another one each time: Dask takes calls
-    with the same arguments for one. `briefing` is a pickled `Briefing`.
+    `first` is the number of the first record, `process` the one of the batch, and
+    `briefing` a pickled `Briefing`. It is one object, because Dask goes through lists and
+    tuples that it is given, element by element, each time that it hands them on.
     """
-    del token
-    child = _is_child_of(process)
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        first: int,
+        records: Sequence[Any],
+        briefing: bytes | None = None,
+    ) -> None:
+        self.function = function
+        self.first = first
+        self.records = records
+        self.process = os.getpid()
+        self.briefing = briefing
+
+    def __dask_tokenize__(self) -> str:
+        """Another one each time: Dask takes calls with the same arguments for one."""
+        return secrets.token_hex(8)
+
+
+def work(handed: Handed) -> bytes:
+    """Returns the pickled `Outcome` of a chunk."""
+    child = _is_child_of(handed.process)
     if child:
-        _end_with(process)
-    known = BriefedSteps(pickle.loads(briefing)) if briefing is not None else None  # noqa: S301
+        _end_with(handed.process)
+    known = None
+    if handed.briefing is not None:
+        known = BriefedSteps(pickle.loads(handed.briefing))  # noqa: S301
     outcome = Outcome([], [])
-    for place, one in enumerate(records):
+    for place, one in enumerate(handed.records):
         with _busy:
-            if child and os.getppid() != process:
+            if child and os.getppid() != handed.process:
                 # The records that are left are run by another process.
                 os._exit(1)
-            outcome = _call(function, first, place, one, outcome, known, beside=True)
+            outcome = _call(
+                *(handed.function, handed.first, place, one, outcome, known),
+                beside=True,
+            )
         if outcome.error is not None:
             break
     return _pickled(outcome)
@@ -82,7 +102,7 @@ def _call(
     beside: bool,
 ) -> Outcome:
     try:
-        with batch_record.entered(first + place, briefing, beside=beside):
+        with BatchRecord(first + place, briefing, beside=beside):
             outcome.results.append((place, function(one)))
     except StepUnknownError as exc:
         outcome.unknown.append((place, exc))

@@ -96,6 +96,23 @@ def test_what_dask_runs_again_by_itself_repeats_no_effect(repo, tmp_path, cluste
     assert session.last.position == {"offset": 7, "done": [[8, 12]]}
 
 
+class Unread:
+    """A record that Dask is not to look at by itself, as it is dear with a thousand."""
+
+    def __dask_tokenize__(self) -> str:
+        raise AssertionError("Dask goes through the records")
+
+
+def test_dask_does_not_go_through_the_records(repo, cluster):
+    with (
+        distributed.Client(cluster) as client,
+        gitcp.open(repo)
+        .session("unread")
+        .batch([Unread(), Unread()], executor=client.get_executor()) as batch,
+    ):
+        assert len(list(batch.map(id, chunksize=2))) == 2
+
+
 def test_a_function_without_steps_runs_where_the_repository_is_not(
     repo, tmp_path, cluster, monkeypatch
 ):

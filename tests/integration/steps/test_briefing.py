@@ -16,7 +16,8 @@ from gitcp.format.ledger import Record
 from gitcp.ledger import page_cache
 from gitcp.ledger.log import Ledger
 from gitcp.project.workspace import Current
-from gitcp.steps import batch_record, rewind
+from gitcp.steps import rewind
+from gitcp.steps.batch_record import BatchRecord
 from gitcp.steps.briefer import Briefer
 from gitcp.steps.briefing import BriefedSteps
 from gitcp.steps.history import History
@@ -46,7 +47,7 @@ def run(of: gitcp.Session, records: list[int], chance: random.Random) -> None:
     for number in records:
         function: Any = chance.choice([answers, answers, fails, stops])
         with (
-            batch_record.entered(number, beside=True),
+            BatchRecord(number, beside=True),
             suppress(ValueError, TimeoutError, gitcp.StepUnknownError),
         ):
             of.step("one", function, number, changed="replay")
@@ -71,7 +72,7 @@ def check(repo: Path, briefing: bytes | None, numbers: range) -> History:
         number = int(slot.scope.removeprefix("record "))
         if number in numbers:
             met += 1
-            with batch_record.entered(number, steps, beside=True):
+            with BatchRecord(number, steps, beside=True):
                 assert mine.call(slot) == call
                 given = call.intent.input
                 assert mine.times(slot, given) == whole.times(slot, given) > 0
@@ -121,11 +122,11 @@ def test_a_briefed_worker_appends_where_the_others_are(repo):
     assert briefing is not None
     steps = BriefedSteps(pickle.loads(briefing))
     worker = session(repo)
-    with batch_record.entered(6, steps, beside=True):
+    with BatchRecord(6, steps, beside=True):
         assert worker.step("one", answers, 6) == 6
     assert not worker._engine.ledger._known.whole
     run(session(repo), [7], random.Random(3))
-    with batch_record.entered(6, steps, beside=True):
+    with BatchRecord(6, steps, beside=True):
         assert worker.step("one", fails, 6) == 6
     numbers = [one.n for one in session(repo)._engine.ledger.records()]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -133,11 +134,11 @@ def test_a_briefed_worker_appends_where_the_others_are(repo):
 
 def test_large_results_are_read_by_a_briefed_worker(repo):
     large = "x" * 20_000
-    with batch_record.entered(1, beside=True):
+    with BatchRecord(1, beside=True):
         session(repo).step("one", str, large)
     briefing = briefer_of(repo).brief(1, 1)
     assert briefing is not None
-    with batch_record.entered(1, BriefedSteps(pickle.loads(briefing)), beside=True):
+    with BatchRecord(1, BriefedSteps(pickle.loads(briefing)), beside=True):
         assert session(repo).step("one", fails, large) == large
 
 
