@@ -1,10 +1,11 @@
 """What `session.batch` costs on Dask: the same chunks with it and without it, in turn.
 
-    python bench/batch.py [--records N] [--workers N] [--chunk N] [--rounds N]
+    python bench/batch.py [--records N] [--workers N] [--chunk N] [--rounds N] [--kilobytes N]
 
-Without it, chunks return their results as a list, and as one pickled value, which Dask
-carries faster. Prints the seconds of each round, the processor seconds of the program in
-it, and the ratio of the medians to the faster of the two.
+A record is the SHA-256 of so many kilobytes: about a microsecond each. Without gitcp, chunks
+return their results as a list, and as one pickled value, which Dask carries faster. Prints the
+seconds of each round, the processor seconds of the program in it, and the ratio of the medians
+to the faster of the two.
 """
 
 import argparse
@@ -25,16 +26,16 @@ from distributed import Client, LocalCluster
 import gitcp
 
 
-def work(number: int) -> str:
-    return hashlib.sha256(b"%d" % number * 4000).hexdigest()
+def work(kilobytes: int, number: int) -> str:
+    return hashlib.sha256(b"%d" % number * (200 * kilobytes)).hexdigest()
 
 
-def chunk_of(first: int, last: int) -> list[str]:
-    return [work(number) for number in range(first, last)]
+def chunk_of(kilobytes: int, first: int, last: int) -> list[str]:
+    return [work(kilobytes, number) for number in range(first, last)]
 
 
-def pickled_chunk_of(first: int, last: int) -> bytes:
-    return pickle.dumps(chunk_of(first, last))
+def pickled_chunk_of(kilobytes: int, first: int, last: int) -> bytes:
+    return pickle.dumps(chunk_of(kilobytes, first, last))
 
 
 def without(
@@ -53,11 +54,18 @@ def without(
     assert done == records
 
 
-def with_gitcp(client: Client, repo: Path, name: str, records: int, chunk: int) -> None:
+def with_gitcp(
+    client: Client,
+    repo: Path,
+    name: str,
+    kilobytes: int,
+    records: int,
+    chunk: int,
+) -> None:
     session = gitcp.open(repo).session(name)
     executor = client.get_executor()
     with session.batch(range(records), every=records // 10, executor=executor) as batch:
-        done = sum(1 for _ in batch.map(work, chunksize=chunk))
+        done = sum(1 for _ in batch.map(partial(work, kilobytes), chunksize=chunk))
     assert done == records
 
 
@@ -67,6 +75,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--chunk", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--kilobytes", type=int, default=20)
     given = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -76,12 +85,14 @@ def main() -> None:
         Client(cluster) as client,
     ):
         subprocess.run(["git", "init", "-q", directory], check=True)
-        lists = partial(without, client, chunk_of, list)
-        pickles = partial(without, client, pickled_chunk_of, pickle.loads)
+        each = given.kilobytes
+        lists = partial(without, client, partial(chunk_of, each), list)
+        pickled_ones = partial(pickled_chunk_of, each)
+        pickles = partial(without, client, pickled_ones, pickle.loads)
         lists(10 * given.chunk, given.chunk)
         seconds: dict[str, list[float]] = {"lists": [], "pickled": [], "gitcp": []}
         for turn in range(given.rounds):
-            batches = partial(with_gitcp, client, Path(directory), f"{turn}")
+            batches = partial(with_gitcp, client, Path(directory), f"{turn}", each)
             ways = {"lists": lists, "pickled": pickles, "gitcp": batches}
             for name, way in ways.items():
                 start, processor = time.perf_counter(), time.process_time()
