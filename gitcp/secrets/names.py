@@ -40,7 +40,7 @@ _PAGING = re.compile(
     rb"(?i)(?:next|prev\w*|page|paging|pagination|continu\w*|client|request|req|sync"
     rb"|start\w*|end\w*"
     rb"|resume|skip|delta|change\w*|cursor|idempoten\w*|creator|caller|marker"
-    rb"|watermark|list|batch"
+    rb"|watermark|list|batch|lifetime"
     rb"|scroll|since|version|upload|input|output|ordering|lock|fencing|cancel\w*|access_?token_?sub|css"
     rb"|style|color|theme"
     rb"|design|syntax|lex\w*|parse\w*|unk|bos|eos|pad|mask|special"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import chance, heuristics, nothing, tokens, words
+from gitcp.secrets import chance, ed25519, heuristics, nothing, tokens, words
 from gitcp.secrets.runs import Spend, at_places
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
@@ -152,8 +152,9 @@ _JWK = re.compile(
     rb"(?P<value>[A-Za-z0-9_-]{32,1400})={0,2}[\"']"
 )
 _NUMBERS = re.compile(rb"\[\s{0,4}(?:\d{1,3}\s{0,4},\s{0,8}){63}\d{1,3}\s{0,4}\]")
-# What SHA-512 begins with, as bytes.
-_SHA512 = [106, 9, 230, 103, 243, 188, 201, 8]
+_SAYS_PAIR = re.compile(rb"(?i)key[ _-]?pair")
+# Proving that a list is a pair takes some milliseconds.
+_PROOFS = 16
 _WIF = re.compile(rb"(?<![A-Za-z0-9])[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}(?![A-Za-z0-9])")
 _STELLAR = re.compile(rb"(?<![A-Za-z0-9])S[A-Z2-7]{55}(?![A-Za-z0-9])")
 _SECRET_HEX = re.compile(rb"(?<![0-9a-fA-F])(?:0x)?[0-9a-fA-F]{64}(?![0-9a-zA-Z])")
@@ -258,15 +259,32 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
         for match in _JWK.finditer(data):
             if heuristics.irregular(match["value"]):
                 yield Token("jwk-private-key", match["value"], match.start("value"))
+    yield from _pairs(data)
+    yield from _mnemonics(text)
+
+
+def _pairs(data: bytes) -> Iterator[Token]:
+    """Yields the key pairs of 64 numbers: those that are proven, and those that a line names.
+
+    Most lists of 64 numbers are tables and the vectors of tests.
+    """
+    proofs = _PROOFS
     for match in _NUMBERS.finditer(data):
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
         # If each is there once, it is a table that says where things go.
         distinct = len(set(values))
         # Of 64 bytes that chance made one is high; those of a table need not be.
-        usual = 200 < max(values) < 256 and 45 < distinct < len(values)  # noqa: PLR2004
-        if usual and values[: len(_SHA512)] != _SHA512:
+        if not (200 < max(values) < 256 and 45 < distinct < len(values)):  # noqa: PLR2004
+            continue
+        before = data[max(0, match.start() - _BEFORE) : match.start()]
+        line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
+        if _SAYS_SECRET.search(line) or _SAYS_PAIR.search(line):
             yield Token(KEY, match[0], match.start())
-    yield from _mnemonics(text)
+        elif proofs:
+            proofs -= 1
+            pair = bytes(values)
+            if ed25519.public_key(pair[:32]) == pair[32:]:
+                yield Token(KEY, match[0], match.start())
 
 
 def _mnemonics(text: Text) -> Iterator[Token]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.secrets import chance, heuristics, scanner, words
+from gitcp.secrets import chance, ed25519, heuristics, scanner, words
 from gitcp.secrets.scanner import Fingerprints, Scanner
 from tests.support.sample_secrets import sample_secrets
 
@@ -254,6 +254,10 @@ CLEAN = {
         '    "iBHXRdJI2Qhumhf6_LFTeZaNndIo"\n)'
     ),
     "a table of small numbers": f"a=[{','.join(str(16 + 7 * at % 59) for at in range(64))}]",
+    "numbers of a test, made by chance": (
+        f'"ciphertext": [{", ".join(map(str, random.Random(35).choices(range(256), k=64)))}]'
+    ),
+    "until when a transaction holds": f'lifetimeToken: "{random_base64(32, 36)}"',
     "the hash of a payment": (
         'Signer.pre_auth_tx("TCC3U63F5OJIG4VS6XCFUJGCQRRMNCVGASDGIZZEPA3AZ242K4JVOVKE", 2)'
     ),
@@ -360,6 +364,8 @@ def test_what_is_no_secret_raises_no_alarm(text):
     assert values(text) == []
 
 
+_SEED = random.Random(38).randbytes(32)
+PAIR = _SEED + ed25519.public_key(_SEED)
 ALIKE = {
     "a token": f"token = {random_base64(24, 9)}",
     "a password of chance, bare": "password = k3J9-dLq0:Xz7Yv.mP2w",
@@ -371,6 +377,10 @@ ALIKE = {
     "a list of bytes": (
         f"key=[{', '.join(map(str, random.Random(12).choices(range(256), k=64)))}]"
     ),
+    "a list of bytes that is called a pair": (
+        f"PAYER_KEYPAIR=[{','.join(map(str, random.Random(37).choices(range(256), k=64)))}]"
+    ),
+    "a pair of keys, whatever it is called": f"[{', '.join(map(str, PAIR))}]",
     "what holds its name and more": 'api_key = "acme_api_key_k3J9dLq0Xz7Yv2mP"',
     "what holds its name and a little": 'api_key = "api_key_k3J9dLq0Xz"',
     "a word that a name is, too": 'pass = "pass4Word!"',
