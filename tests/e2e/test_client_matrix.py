@@ -136,10 +136,20 @@ def compaction(story) -> None:
 
 
 def spoken(messages: list) -> list:
-    """Messages without those in which a client lists the files as they are now."""
+    """Messages without those in which a client lists the files as they are now.
+
+    Each part of a message counts once: Gemini CLI stores what a tool said in two places, and
+    some of its resumes send it once more than the one before.
+    """
     return [
-        one for one in messages if "up the context for our chat" not in json.dumps(one)
+        {**one, "parts": once(one["parts"])} if "parts" in one else one
+        for one in messages
+        if "up the context for our chat" not in json.dumps(one)
     ]
+
+
+def once(parts: list) -> list:
+    return [part for at, part in enumerate(parts) if part not in parts[:at]]
 
 
 def kill_9(story) -> None:
