@@ -6,7 +6,8 @@ TREE is a committed git project to experiment on: it is written to. `prepare.py`
 Without one, a project of `--files` files is generated. `--deleted` of them go, by whole
 directories as `rm -rf` takes them. Everything is written to the disk before a case begins, so
 that none pays for what another one has left; git does not wait for the disk at its end, and
-gitcp does.
+gitcp does. Ten files are restored beside the four commands that record a tree, followed by a
+checkout: gitcp, too, records what it replaces.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from generate import make
-from measure import Case, Edits, in_turn, run, table
+from measure import Case, Edits, Pipeline, in_turn, run, table
 
 
 def main() -> None:
@@ -51,9 +52,11 @@ class _Bench:
         self._scratch = scratch
         self._names = 0
         self._edit = Edits(top, 10)
+        self._pipeline = Pipeline(top, scratch / "private.git")
         self._doomed = self._choose(given.deleted)
         self._save()
         self._whole = self._save()
+        self._pipeline()
 
     def _choose(self, count: int) -> list[Path]:
         """Returns whole directories, and files of the next one, with so many files."""
@@ -107,9 +110,11 @@ class _Bench:
                 ],
             ),
             (
+                # A restore records what is there before it replaces it.
                 "restore of 10 changed files",
                 [
-                    Case("git", checkout, self._edit_some),
+                    Case("git checkout", checkout, self._edit_some),
+                    Case("git", self._save_and_check_out, self._edit_some),
                     Case("gitcp restore -y", back, self._edit_some),
                 ],
             ),
@@ -155,6 +160,10 @@ class _Bench:
         self._settle()
 
     # --- cases ------------------------------------------------------------------------
+
+    def _save_and_check_out(self) -> None:
+        self._pipeline()
+        self._git("checkout", "--", ".")
 
     def _undo(self) -> None:
         self._cp("undo", "-y")
