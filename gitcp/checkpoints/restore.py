@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from gitcp.checkpoints import numbered
 from gitcp.checkpoints.agreed_plan import refuse_if_outdated
@@ -45,12 +46,26 @@ from gitcp.worktree.staging import Staging
 _SHOWN = 5
 
 
+class Performed(NamedTuple):
+    """A restore that was done, and the plan that it followed."""
+
+    done: Restored
+    plan: RestorePlan
+
+
 def restore(
     workspace: Workspace, request: RestoreRequest, agreed: FilePlan | None = None
 ) -> Restored:
+    """Carries out a request; arguments and errors are those of `perform`."""
+    return perform(workspace, request, agreed).done
+
+
+def perform(
+    workspace: Workspace, request: RestoreRequest, agreed: FilePlan | None = None
+) -> Performed:
     """Carries out a request, by a plan that is made under the work tree's lock.
 
-    What is there is saved first. `agreed` is the plan that a person has agreed to.
+    The present state is saved first. `agreed` is the plan that a person has agreed to.
 
     Raises:
         PlanOutdatedError: files have changed, and the plan is no longer what was agreed to.
@@ -93,7 +108,7 @@ def _restore(
     request: RestoreRequest,
     agreed: FilePlan | None,
     kept: KeptContents,
-) -> Restored:
+) -> Performed:
     stood = stands_on(workspace)
     with transaction(workspace.repository) as txn:
 
@@ -145,7 +160,8 @@ def _restore(
         before_id=before.id,
         named=request.onto is not None,
     ).holding(steps)
-    return _carry_out(workspace, entry, before if saved.created else None, plan, kept)
+    replaced = before if saved.created else None
+    return Performed(_carry_out(workspace, entry, replaced, plan, kept), plan)
 
 
 def _carry_out(

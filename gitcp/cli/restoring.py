@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from gitcp import Checkpoint
 from gitcp.agents import resume
 from gitcp.agents.resume import Resumption
-from gitcp.checkpoints import restore as ops
 from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.finish_restore import Restored
+from gitcp.checkpoints.restore import Performed, perform
 from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
@@ -150,7 +150,6 @@ def carry_out_agreed(
 
     Without a `plan` none was shown: `yes` says so.
     """
-    behind = plan.behind if plan is not None else RewoundSteps()
     if plan is not None and not yes and request.target.origin.files is not None:
         # A checkpoint of one's own brings everything.
         from gitcp.cli.asking import ask_about_withheld
@@ -160,7 +159,7 @@ def carry_out_agreed(
         # A person who was asked has seen it; a script has to say it.
         request = request._replace(replay=True)
     agreed = plan if plan is not None and not yes else None
-    done = _restore(out, workspace, request, agreed)
+    done, followed = _restore(out, workspace, request, agreed)
     with written_back(
         workspace,
         done.checkpoint,
@@ -168,7 +167,7 @@ def carry_out_agreed(
         source=request.target,
         trust=request.trust,
     ) as handed:
-        report(out, workspace, request, done, handed, behind)
+        report(out, workspace, request, done, handed, followed.behind)
     refuse_withheld(done.left)
     return CarriedOut(done, handed)
 
@@ -178,12 +177,12 @@ def _restore(
     workspace: Workspace,
     request: RestoreRequest,
     agreed: RestorePlan | None,
-) -> Restored:
-    """Restores; where files have changed since a plan was agreed to, asks again."""
+) -> Performed:
+    """Restores; if files have changed since a plan was agreed to, asks again."""
     while True:
         try:
             with stoppable():
-                return ops.restore(
+                return perform(
                     workspace, request, agreed.steps if agreed is not None else None
                 )
         except PlanOutdatedError as exc:

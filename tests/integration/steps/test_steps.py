@@ -731,7 +731,8 @@ def test_the_restore_command_asks_and_takes_an_answer(repo, world):
     assert "pay" in said
     assert "--replay" in said
     fails(repo, 23, "rollback", "--yes")
-    ok(repo, "restore", "1", "--yes", "--replay")
+    replayed = ok(repo, "restore", "1", "--yes", "--replay")
+    assert [one["name"] for one in replayed["behind"]] == ["pay"]
     session(repo).step("look", world.act, effect="none")
     assert [one["name"] for one in ok(repo, "undo", "--yes")["behind"]] == ["look"]
     assert session(repo).step("pay", world.act) == 1
