@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 T = TypeVar("T")
 
-# Descriptors that a child keeps: what the code that forks is in the middle of.
+# Descriptors that a child keeps, because the code that forks is using them.
 kept: ContextVar[tuple[int, ...]] = ContextVar("gitcp_kept", default=())
 
 _alive: WeakKeyDictionary[Any, Callable[[Any], None]] = WeakKeyDictionary()
@@ -94,14 +94,14 @@ def _before() -> None:
 
 
 def _await_imports() -> None:
-    """Waits for what other threads load; a module that this one loads stays as it is."""
+    """Waits until other threads have loaded their modules; skips those that this thread loads."""
     for name, module in list(sys.modules.items()):
         if name.startswith(_LOADED_LATE) and getattr(
             getattr(module, "__spec__", None), "_initializing", False
         ):
             from importlib import import_module  # noqa: PLC0415  hardly ever
 
-            # What fails there is told there.
+            # If the import fails, the thread that began it reports that.
             with suppress(Exception):
                 import_module(name)
 
@@ -119,16 +119,16 @@ def _in_child() -> None:
 
 
 def _give_back() -> None:
-    """Puts something harmless in place of descriptors that are the parent's.
+    """Replaces the parent's descriptors by ones of /dev/null.
 
-    Closing them would not do: their numbers may be closed once more, when they stand for
-    something else.
+    They cannot just be closed: their owner may close the same number again, when it
+    belongs to another file.
     """
     taken = _withheld.difference(kept.get())
     _withheld.clear()
     for process in list(_processes):
         for stream in (process.stdin, process.stdout, process.stderr):
-            # One that is closed has no number.
+            # A closed stream has no number.
             with suppress(ValueError):
                 taken |= {stream.fileno()} if stream is not None else set()
     if taken:

@@ -45,7 +45,7 @@ LIMITS = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC, errno.EDQUOT}
 )
 
-# That nothing may be written, which a command that only looks can do without.
+# Nothing may be written here. A command that only reads can ignore these.
 READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 
 
@@ -90,7 +90,7 @@ def make_directories(directory: Path, *, private: bool = False) -> None:
     if directory.is_dir():
         return
     make_directories(directory.parent, private=private)
-    # One that another process has made meanwhile need not be durable yet.
+    # If another process has just made it, it may not be durable yet.
     with suppress(FileExistsError):
         directory.mkdir(mode=0o700 if private else 0o777)
     sync_directory(directory.parent)
@@ -99,8 +99,8 @@ def make_directories(directory: Path, *, private: bool = False) -> None:
 def open_own(path: Path, flags: int) -> int:
     """Opens a file of gitcp's own, makes it if it is missing; returns the descriptor.
 
-    It is for its owner, and for whom its directory is open to: in a repository that a
-    group shares that is the group, whatever the umask. A symbolic link is not followed.
+    Its owner can use it, and users who can use its directory: the group, in a repository
+    that a group shares, whatever the umask. A symbolic link is not followed.
     """
     flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(path, flags, _PRIVATE)
@@ -141,8 +141,8 @@ def replace(
 ) -> None:
     """Replaces a file's content in one step; with `sync`, durably.
 
-    A file of gitcp's own gets the permissions that `open_own` gives it. Any other is told
-    its `mode`: what only its owner may read is never readable by others, not even for a
+    A file of gitcp's own gets the permissions that `open_own` gives it. Any other file
+    has `mode` from the start: a private file is never readable by others, not even for a
     moment.
     """
     replace_from(path, (data,), sync=sync, mode=mode)
@@ -159,7 +159,7 @@ def replace_from(
         if mode is None:
             fd = open_own(temporary, flags)
         else:
-            # What a killed process left may have any permissions.
+            # A temporary file left by a killed process may have any permissions.
             temporary.unlink(missing_ok=True)
             fd = os.open(temporary, flags | os.O_CREAT | os.O_EXCL, mode & _PRIVATE)
             os.fchmod(fd, mode)
@@ -207,7 +207,7 @@ def link(source: Path, name: Path) -> None:
 
     Raises:
         StorageError: the file system has no hard links.
-        OSError: FileExistsError where the name is taken; anything else that fails.
+        OSError: FileExistsError if the name is taken; any other failure.
     """
     try:
         os.link(source, name)
@@ -224,9 +224,10 @@ def link(source: Path, name: Path) -> None:
 
 
 def clear_temporaries(directory: Path, *names: str) -> None:
-    """Removes what killed processes left of replacing these files, or any git hook.
+    """Removes the temporary files that killed processes left, of these names or of any git hook.
 
-    What a living process may be writing stays: it is young, or the process is there.
+    A file that a process may still be writing stays: it is young, or its process
+    exists.
     """
     known = "|".join(map(re.escape, names))
     left = re.compile(rf"(?:{known})\.(\d+)\.tmp|\.[a-z-]+\.gitcp-(\d+)")
@@ -272,7 +273,7 @@ def names(path: Path, fd: int) -> bool:
     looks = [os.stat(path).st_ino]
     if looks[0] == number:
         return True
-    # Another file has the name now, unless each look finds another one.
+    # Another file has the name now, unless each look finds a different number.
     looks += [os.stat(path).st_ino for _ in range(_LOOKS)]
     if len(set(looks)) == len(looks):
         raise StorageError(
@@ -313,7 +314,7 @@ def try_lock(path: Path, *, create: bool = True) -> int | None:
 
 
 def close(fd: int) -> None:
-    """Closes what `try_lock` returned; a program that inherited it has the lock still."""
+    """Closes a descriptor from `try_lock`; a program that inherited it still holds the lock."""
     at_fork.release(fd)
     os.close(fd)
 

@@ -6,7 +6,7 @@ from gitcp.worktree.plan import FilePlan, FileStep
 
 
 class PlanOutdatedError(BusyError):
-    """A restore would do something else to files than its user agreed to; it did nothing.
+    """A restore would change files in another way than its user agreed to; it changed nothing.
 
     `plan` is what it would do now: `more` are the steps that were not agreed to, `fewer`
     those that are not needed any more.
@@ -27,8 +27,9 @@ class PlanOutdatedError(BusyError):
 def refuse_if_outdated(plan: RestorePlan, agreed: FilePlan) -> None:
     """Refuses a plan that changes other paths than those that were agreed to.
 
-    A path that was shown may have other content by now: it is saved as any other, and a
-    file that is written all the time would never be agreed to.
+    New content at a path that was shown is no reason to refuse: the restore saves it
+    first, and a plan for a file that is written all the time could never be carried
+    out.
 
     Raises:
         PlanOutdatedError: another path would change, or one would change in another way.

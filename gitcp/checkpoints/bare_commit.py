@@ -1,7 +1,7 @@
 """Finds a checkpoint by commit id in a damaged repository, from the objects alone.
 
 No ref, no HEAD, no configuration, no lock and none of gitcp's own files is needed, so
-that whatever of those is damaged does not matter.
+any of these may be damaged.
 """
 
 import os
@@ -36,7 +36,7 @@ class BareCheckpoint(NamedTuple):
 
 
 class _CarefulSeals(Seals):
-    """Takes for made elsewhere whatever cannot be told to be made here."""
+    """Counts a checkpoint as made elsewhere unless it is known to be made here."""
 
     def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
         try:
@@ -48,7 +48,7 @@ class _CarefulSeals(Seals):
 def find(directory: str | os.PathLike[str], commit: str) -> BareCheckpoint | None:
     """Returns the checkpoint in a commit; None if there is none that can be read.
 
-    `commit` has 40 digits, or 64 with SHA-256; anything else is no such id.
+    `commit` has 40 digits, or 64 with SHA-256; any other text is not an id.
     """
     if _COMMIT.fullmatch(commit) is None:
         return None
@@ -108,7 +108,7 @@ def _place(directory: Path) -> tuple[Path, Path] | None:
 
 
 def _common(git_dir: Path) -> Path:
-    """Returns the directory with the objects: of a linked work tree it is another."""
+    """Returns the directory with the objects; a linked work tree shares that of another one."""
     try:
         text = os.fsdecode((git_dir / "commondir").read_bytes())
     except OSError:

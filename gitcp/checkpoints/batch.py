@@ -59,7 +59,7 @@ class Batch(Generic[T]):
         return self
 
     def __exit__(self, *raised: object) -> None:
-        # What is done is done, also where the loop was left by an error.
+        # Records that are done stay done, even if an error ended the loop.
         if self._done.count != self._saved:
             self.save()
         self._session.flush()
@@ -82,7 +82,7 @@ class Batch(Generic[T]):
         """Yields the records that are not done, with their numbers.
 
         Raises:
-            UsageError: more are done than there are.
+            UsageError: more records are done than were given.
         """
         count = 0
         for number, record in enumerate(self._records):
@@ -90,7 +90,8 @@ class Batch(Generic[T]):
             if number not in self._done:
                 yield number, record
         if count < self._found:
-            # Tomorrow's records under the name of today's would all pass for done.
+            # Otherwise tomorrow's records, under the name of today's, would all count
+            # as done.
             session = self._session
             raise UsageError(
                 f"{self._found} records are done in"
@@ -100,7 +101,7 @@ class Batch(Generic[T]):
             )
 
     def _count(self, number: int) -> None:
-        """Counts a record as done, and saves where it is time to."""
+        """Counts a record as done, and saves if a save is due."""
         self._done.add(number)
         if self._is_due():
             self.save()
@@ -118,7 +119,8 @@ def _done(last: Checkpoint) -> DoneRecords:
     """Returns which records are done, as a batch saved it.
 
     Raises:
-        UsageError: the position is not a batch's: to begin at 0 would do all again.
+        UsageError: the position is not that of a batch; to begin at 0 would repeat
+            every record.
     """
     position = last.position
     try:

@@ -1,8 +1,9 @@
 """Finds the turns of agents that ran at the same time in one work tree.
 
-What a checkpoint holds is the whole work tree, whichever agent it was made for. Turns are
-told to overlap from the list of numbers alone. Only where a turn has no checkpoint of its
-beginning, and another agent's lies right below it, the conversation is asked for the time.
+A checkpoint holds the whole work tree, whichever agent it was made for. The list of
+numbers alone shows which turns overlap. The conversation is read for a turn's time only if
+the turn has no checkpoint of its beginning, and another agent's checkpoint comes right
+before it.
 """
 
 import datetime
@@ -18,18 +19,18 @@ from gitcp.format.numbers import ELSEWHERE, Assigned
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
-# A turn that was killed says nothing any more: for so long it is taken to run on.
+# A killed turn has no end: it counts as running for so long after its last checkpoint.
 _RUNS_ON = datetime.timedelta(hours=1)
 _LOOKED_AT = 100
-# Below so many newer ones it is quicker to read from the newest on.
+# With fewer newer checkpoints than this, it is quicker to read from the newest on.
 _FAR = 500
 _OF_TURNS = INNER | ENDS
 
 
 class Span(NamedTuple):
-    """A turn, and when it ran: after the checkpoint with one number, until that with another.
+    """A turn, and when it ran: after one checkpoint and until another, by their numbers.
 
-    Of a turn that has not ended, `until` is the newest checkpoint up to which it may run.
+    If the turn has no end, `until` is the newest checkpoint up to which it may have run.
     """
 
     row: Row
@@ -61,14 +62,15 @@ class Beside:
         return self._timeline(entry).beside(entry.number)
 
     def timeline(self, span: Span, down_to: int) -> list[Assigned]:
-        """Returns what was made in a turn's work tree until it ended, the oldest first.
+        """Returns the checkpoints made in a turn's work tree until the turn ended, oldest first.
 
-        The first one is the newest that is not above `down_to`, if there is one.
+        The first one is the newest whose number is not above `down_to`, if there is
+        one.
         """
         return self._timeline(span.last).between(down_to, span.last.number)
 
     def before(self, span: Span) -> Assigned | None:
-        """Returns the checkpoint that a turn began at, where it has none of its beginning.
+        """Returns the checkpoint before a turn that has none of its own beginning.
 
         None if it has one, or if nothing was saved before it.
         """
@@ -81,7 +83,7 @@ class Beside:
         if known is None:
             newest = next(self._store.numbers.newest_first(), entry)
             far = newest.number - entry.number > _FAR
-            # What is newer than any turn that ran meanwhile does not matter.
+            # Checkpoints newer than every turn that ran meanwhile do not matter.
             below = _above(self._store, entry) if far else None
             known = _Timeline(self._store, entry.place, below)
         elif known.below is not None and entry.number >= known.below:
@@ -91,7 +93,7 @@ class Beside:
 
 
 def _above(store: Store, wanted: Assigned) -> int | None:
-    """Returns a number above all that matters to what ran beside a checkpoint.
+    """Returns a number above every checkpoint that is needed to find what ran beside one.
 
     None if there is none. The outlines of the list are enough to find it, in a fifth of
     the time that it takes to read all turns.
@@ -99,7 +101,7 @@ def _above(store: Store, wanted: Assigned) -> int | None:
     if wanted.place == ELSEWHERE:
         return None
     listed = [one for one in store.numbers.outlines() if one[2] == wanted.place]
-    # Of each branch, the place in the list where its turn ends that continues further down.
+    # By branch: where in the list the turn ends whose other checkpoints come further down.
     running: dict[str, int] = {}
     last: dict[str, int] = {}
     unended: list[tuple[int, int]] = []
@@ -140,7 +142,7 @@ class _Timeline:
     def __init__(self, store: Store, place: str, below: int | None = None) -> None:
         self._store = store
         self.below = below
-        # What was made elsewhere was not made in one work tree.
+        # Checkpoints made elsewhere do not belong to one work tree.
         listed = store.numbers.newest_first(below=below) if place != ELSEWHERE else ()
         self._source = (entry for entry in listed if entry.place == place)
         self._entries: list[Assigned] = []
@@ -182,7 +184,7 @@ class _Timeline:
         return found[::-1]
 
     def _each(self, start: int = 0) -> Iterator[Assigned]:
-        """Yields the entries from some place on; those that were read stay."""
+        """Yields the entries from an index on, and keeps those that were read."""
         at = start
         while True:
             if at == len(self._entries):
@@ -223,7 +225,7 @@ class _Timeline:
             self._spans[entry.number] = span
 
     def _until(self, row: Row) -> int:
-        """Returns the number of a turn's end, or up to which it may run if it has none.
+        """Returns the number at which a turn ends or, without an end, up to which it may have run.
 
         That is at most an hour after its last checkpoint, and no longer than until its
         session saved something else.
@@ -241,7 +243,7 @@ class _Timeline:
         return until
 
     def _after(self, row: Row) -> int:
-        """Returns the number of the newest checkpoint that was there as a turn began."""
+        """Returns the number of the newest checkpoint that existed when a turn began."""
         first = row.first
         if first.trigger == TURN_START:
             return first.number
@@ -265,8 +267,8 @@ class _Timeline:
         return self._each(self._places[number] + 1)
 
     def _began(self, row: Row) -> str | None:
-        """Returns when a turn was requested, as its conversation has it, or None."""
-        # Hardly any turn is looked at: `log` starts without them.
+        """Returns the time of a turn's prompt, from its conversation, or None."""
+        # Few turns need these modules, and `log` starts faster without them.
         from gitcp.checkpoints.spoken_turns import turns  # noqa: PLC0415
         from gitcp.checkpoints.turn_of import new_records  # noqa: PLC0415
 
@@ -281,7 +283,7 @@ class _Timeline:
 
 
 def _shifted(created: str, by: datetime.timedelta) -> str:
-    """Returns a time of a checkpoint, so much later or earlier."""
+    """Returns the time of a checkpoint, moved by a difference."""
     moment = datetime.datetime.fromisoformat(created) + by
     return timestamp(moment.timestamp())
 

@@ -1,7 +1,7 @@
 """Lists every branch with its newest checkpoint.
 
-If there are very many, what the tips say is kept beside the store, by commit: it never
-changes, and reading ten thousand commits takes seconds.
+If there are very many branches, the data of their tips is cached beside the store, by
+commit: it never changes, and reading ten thousand commits takes seconds.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,8 +24,8 @@ _LONGEST = 200
 class ListedBranch(msgspec.Struct, frozen=True, array_like=True):
     """A branch, and what its newest checkpoint says of itself.
 
-    `agent` is whose conversation it holds, `asked` what that began with; empty if there
-    is none. Lists that an older gitcp has kept have no `asked`.
+    `agent` is the client whose conversation it holds, `asked` the first prompt; empty
+    if there is none. Lists that an older gitcp has kept have no `asked`.
     """
 
     commit: str
@@ -45,8 +45,8 @@ def listed(
     """Returns every branch, by session, `main` first.
 
     Raises:
-        CorruptError, FormatTooNewError: a newest checkpoint cannot be read, and there is
-            no `unreadable` to tell.
+        CorruptError, FormatTooNewError: a newest checkpoint cannot be read, and
+            `unreadable` is not given.
     """
     refs = {
         f"{session}/{branch}": oid for (session, branch), oid in store.refs().items()

@@ -8,7 +8,7 @@ from gitcp.checkpoints.reasons import Reasons
 from gitcp.format.log import Decision
 from gitcp.store.checkpoint import Checkpoint
 
-# All that some reader takes for the end of a line.
+# Every character that some reader takes for the end of a line.
 _LINE_END = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _SECTIONS = (
     ("Case facts", "fact"),
@@ -33,7 +33,7 @@ def context(checkpoint: Checkpoint) -> str:
     if checkpoint.origin.logs is None:
         return _of_checkpoint(checkpoint)
     author = checkpoint.manifest.author
-    # In one line of plain text: what is quoted must not speak above the warning.
+    # One line of plain text: a quotation must not look like a part of the warning.
     by = f", recorded by {author!a} as it says itself" if author else ""
     quoted = "\n".join(
         f"> {line}".rstrip() for line in _LINE_END.split(_of_checkpoint(checkpoint))

@@ -14,14 +14,14 @@ from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
-# What a screen holds; who types a digit sees others.
+# As many as a screen holds; a user who types a digit sees others.
 _SHOWN = 30
 # Labels are looked for among so many of the newest.
 _LOOKED_AT = 1000
 
 
 class Candidate(NamedTuple):
-    """A word that may be meant, and what it stands for, on one line."""
+    """A word that completes the input, and its meaning, on one line."""
 
     word: str
     about: str = ""

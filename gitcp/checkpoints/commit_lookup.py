@@ -1,8 +1,8 @@
 """Finds the checkpoints that led to a commit, through amends, rebases and squashes.
 
-A checkpoint names the commit it was made at. A commit that was amended, rebased or
-squashed is another one; which, is told by the log of rewritten commits, that every
-session carries, and by what git writes into messages.
+A checkpoint names the commit it was made at. An amend, a rebase or a squash makes
+another commit. Which one it made, gitcp reads from the log of rewritten commits, which
+every session has, and from what git writes into commit messages.
 """
 
 import re
@@ -51,7 +51,7 @@ class Part(NamedTuple):
 
 
 class CommitStory(NamedTuple):
-    """All that led to a commit, oldest first; the last part's end stands for it.
+    """All checkpoints that led to a commit, oldest first; the end of the last part represents it.
 
     `replaces` are the commits that this one was made of. `made` says when the last
     checkpoint was made: `at` the commit. If no hook made one there, it is the first
@@ -83,7 +83,7 @@ def resolve(workspace: Workspace, text: str) -> str | None:
 
 
 def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
-    """Returns what is behind a commit, or None if there is nothing.
+    """Returns the checkpoints that led to a commit, or None if there are none.
 
     Raises:
         CorruptError: a checkpoint on the way is damaged.
@@ -120,7 +120,7 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
         ),
     )
     if not made_at:
-        # No line has a better claim than the one the work is on.
+        # The branch that the work is on comes first.
         current = {checkpoint.oid for checkpoint in store.line(tips[0])}
         ordered = [part for part in ordered if part.end.oid in current] or ordered
         same = [part for part in ordered if _has_files(part.end, commit)]
@@ -209,7 +209,7 @@ def _is_because(checkpoint: Checkpoint) -> bool:
 
 
 def _apart(parts: list[Part]) -> Iterator[Part]:
-    """Yields parts without what is in a later one as well."""
+    """Yields the parts whose end is not in a later part as well."""
     for at, part in enumerate(parts):
         later = {
             checkpoint.oid
@@ -234,9 +234,9 @@ def _tips(workspace: Workspace) -> Iterator[Checkpoint]:
 
 
 def _firsts(line: list[Checkpoint]) -> Iterator[Checkpoint]:
-    """Yields, of a line that begins with its oldest, those that came with a new base.
+    """Yields the checkpoints of a history that have a new base; `line` is oldest first.
 
-    And those that a hook made because of a commit.
+    Also those that a hook made because of a commit.
     """
     last: str | None = None
     for checkpoint in line:
@@ -247,9 +247,9 @@ def _firsts(line: list[Checkpoint]) -> Iterator[Checkpoint]:
 
 
 def _part(line: list[Checkpoint], own: set[str | None], firsts: set[bytes]) -> Part:
-    """Returns what led to the last of a line.
+    """Returns the part that led to the last checkpoint of a history.
 
-    It began where another commit was made: at the first checkpoint on another base.
+    The part begins after another commit: after the first checkpoint on another base.
     """
     taken: list[Checkpoint] = []
     for checkpoint in reversed(line):
@@ -277,7 +277,7 @@ def _family(workspace: Workspace, commit: str, tips: Iterable[Checkpoint]) -> se
 
 
 def _rewrites(workspace: Workspace, tips: Iterable[Checkpoint]) -> Iterator[Rewrite]:
-    """Yields what the sessions know of rewritten commits; theirs share their logs."""
+    """Yields the records of rewritten commits in all sessions; forks share them."""
     yield from pending_rewrites.waiting(workspace.directory)
     read = workspace.repository.objects.tree
     seen: set[bytes] = set()
@@ -299,7 +299,7 @@ def _message(store: Store, commit: str) -> bytes:
 
 
 def _told(store: Store, commit: str) -> list[str]:
-    """Returns the commits that a message says it was made of."""
+    """Returns the commits from which a commit was made, according to its message."""
     named = _FROM.findall(_message(store, commit))
     return [(squashed or picked).decode() for squashed, picked in named]
 

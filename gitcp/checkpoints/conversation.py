@@ -24,7 +24,7 @@ _NOTED = frozenset(
         "world_state",
     }
 )
-# What Codex keeps apart from the messages: a call's arguments, what came of it.
+# Codex records a call's arguments and its result apart from the messages.
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 _RESULTS = frozenset({"function_call_output", "custom_tool_call_output"})
 # Cursor's hooks after a tool.
@@ -49,7 +49,7 @@ def tokens(size: int) -> int:
 def messages(raw: bytes) -> list[Any]:
     """Returns the values of the records, in order; nothing for those that are not JSON.
 
-    Of a message that a client wrote again the last version stands where the first one stood.
+    If a client wrote a message again, its last version replaces the first one, in place.
     """
     found: dict[object, Any] = {}
     for _, value in records(raw):
@@ -60,10 +60,10 @@ def messages(raw: bytes) -> list[Any]:
 
 
 def as_markdown(raw: bytes) -> str:
-    """Returns a conversation for reading; what is not understood is shown as such.
+    """Returns a conversation as Markdown; blocks of an unknown kind are marked as such.
 
-    What a client only notes for itself is left out, and of a message that it wrote again
-    the last version stands where the first one stood.
+    A client's notes to itself are left out. If it wrote a message again, the last
+    version replaces the first one, in place.
     """
     parts: dict[object, str] = {}
     for line, value in records(raw):
@@ -87,13 +87,13 @@ def _patched(value: Any) -> list[Any]:
 
 
 def _identity(value: dict[str, Any]) -> str | None:
-    """Returns what a message of Gemini's is written again under."""
+    """Returns the key that all versions of a Gemini message share."""
     ident = value.get("id") if type_of(value) in {"user", "gemini"} else None
     return ident if isinstance(ident, str) else None
 
 
 def is_noted(value: Any) -> bool:
-    """Whether a record is what a client notes for itself, and not a message."""
+    """Whether a record is a client's note to itself, and not a message."""
     if not isinstance(value, dict):
         return False
     if type_of(value) in _NOTED or "projectHash" in value or "$set" in value:
@@ -120,7 +120,7 @@ def last_spoken(raw: bytes, count: int) -> bytes:
 
 
 def records_backwards(raw: bytes) -> Iterator[tuple[bytes, Any]]:
-    """Yields what `records` does, the last first."""
+    """Yields what `records` does, last first."""
     for line in reversed(raw.split(b"\n")):
         yield from records(line)
 
@@ -243,7 +243,7 @@ def _texts(content: Any) -> Iterator[str]:
 
 
 def _steps(calls: Any) -> Iterator[str]:
-    """Yields the calls of tools as Gemini has them; what came of them it says after."""
+    """Yields the tool calls in a Gemini record, then their results."""
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, dict):
             arguments = jsontext.readable(call.get("args"))

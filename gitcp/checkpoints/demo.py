@@ -240,7 +240,7 @@ class _Story:
         return shlex.join(words).replace(str(self._chat), "../chat.jsonl")
 
     def _own(self) -> tuple[bytes, bytes]:
-        """Returns what is the user's alone: HEAD with all branches, and the index."""
+        """Returns what only the user may change: HEAD with all branches, and the index."""
         refs = collect(
             ["git", "for-each-ref", "refs/heads", "refs/tags", "refs/stash"],
             cwd=self._project,
@@ -253,7 +253,7 @@ class _Story:
         return head + refs.output, index.output
 
     def _files(self) -> _Files:
-        """Returns kind with exec bit, and content, of all there is in the project."""
+        """Returns kind, executable bit and content of every file in the project."""
         files: _Files = {}
         for path in sorted(self._project.rglob("*")):
             name = path.relative_to(self._project).as_posix()

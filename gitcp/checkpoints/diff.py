@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 # Larger files are compared, but not line by line.
 TEXT_LIMIT = 8 * 1024 * 1024
-# Of what was made elsewhere no more than this in all: a few names of one blob could ask
-# for more than there is memory.
+# The limit for everything in a checkpoint made elsewhere: a few names of one blob could
+# take more memory than there is.
 FOREIGN_LIMIT = 16 * 1024 * 1024
 
 ReadBlob = Callable[[bytes, Entry], Iterator[bytes]]
@@ -135,7 +135,7 @@ def _of(checkpoint: Checkpoint) -> ReadBlob:
 
 
 class Room:
-    """How many bytes may still be compared line by line; of one's own, any number."""
+    """How many bytes may still be compared line by line; no limit for checkpoints made here."""
 
     def __init__(self, *sides: Checkpoint) -> None:
         foreign = any(side.origin.files is not None for side in sides)
@@ -146,7 +146,7 @@ class Room:
         return size <= TEXT_LIMIT and (self._left is None or size <= self._left)
 
     def take(self, size: int) -> None:
-        """Takes what was compared away."""
+        """Subtracts bytes that were compared."""
         if self._left is not None:
             self._left -= size
 
@@ -222,7 +222,7 @@ def _kept(
                 # A NUL: git names such a file without comparing lines.
                 return Entry(entry.mode, aside.add(b"\0" + entry.oid))
     except FileNotFoundError:
-        # It went away since the scan: the comparison shows it as gone.
+        # The file was removed since the scan: the comparison shows it as deleted.
         return None
     room.take(len(data))
     return Entry(entry.mode, aside.add(bytes(data)))

@@ -8,8 +8,8 @@ from gitcp.clients import records
 from gitcp.store import log_lines
 from gitcp.store.checkpoint import Checkpoint
 
-# What is kept to be shown where one side was made elsewhere: laid out, a record takes many
-# times the memory that it takes as text.
+# The limit of records to show if one side was made elsewhere: parsed, a record takes many
+# times the memory of its text.
 _KEPT = 8 * 1024 * 1024
 _KEPT_RECORDS = 100_000
 
@@ -27,7 +27,7 @@ class Records(NamedTuple):
 
 
 class Conversations(NamedTuple):
-    """Two conversations: how many records they share from the start, what follows."""
+    """Two conversations: how many records they share from the start, and what follows."""
 
     common: int
     removed: Records
@@ -66,7 +66,7 @@ class _Record(NamedTuple):
 
 
 class _Side:
-    """One of the two, and what it has that the other has not."""
+    """One of two conversations, and the records that the other lacks."""
 
     def __init__(self, checkpoint: Checkpoint, *, bounded: bool) -> None:
         self._checkpoint = checkpoint
@@ -87,12 +87,12 @@ class _Side:
                     yield _Record(line)
 
     def keep(self, record: _Record | None) -> None:
-        """Takes a record that the other side has not at this place."""
+        """Keeps a record that the other side does not have at this position."""
         if record is None:
             return
         self._count += 1
         if self._bounded:
-            # What follows one that is not shown would stand where it does not belong.
+            # Records after one that is left out would appear in the wrong place.
             self._left -= len(record.data)
             if record.digest is not None or len(self._kept) >= _KEPT_RECORDS:
                 self._left = -1

@@ -67,7 +67,7 @@ def comparing(
 
 def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDiff:
     lines = line_counts(counts)
-    # A file that became a link has two sections, as it goes and as it comes, but one count.
+    # A file that became a link has two sections, a deletion and an addition, but one count.
     sections = [
         b"".join(_SECTION + section.rstrip(b"\n") + b"\n" for section in alike)
         for _, alike in groupby(_sections(patch), lambda text: text.split(b"\n", 1)[0])
@@ -77,7 +77,7 @@ def _joined(changes: Sequence[Change], counts: bytes, patch: bytes) -> SeriesDif
 
 
 def _sections(patch: bytes) -> list[bytes]:
-    """Returns what a patch says of each file; no line of a file begins as these do."""
+    """Returns the section of a patch for each file; no line of a file begins as a section does."""
     return (b"\n" + patch).split(b"\n" + _SECTION)[1:]
 
 

@@ -8,8 +8,9 @@ from typing import Any
 class DoneRecords:
     """Numbers of records, from 0, as intervals that neither overlap nor touch.
 
-    Its position is `{"offset": n}`, where records 0 to n - 1 are done; if some behind the
-    first that is not are done as well, `{"offset": n, "done": [[a, b], …]}`: a to b - 1.
+    Its position is `{"offset": n}`, where records 0 to n - 1 are done; if some after the
+    first that is not done are done as well, `{"offset": n, "done": [[a, b], …]}`, where
+    each pair stands for a to b - 1.
     """
 
     def __init__(self, intervals: Iterable[tuple[int, int]] = ()) -> None:
@@ -46,7 +47,7 @@ class DoneRecords:
         return cls(intervals)
 
     def copy(self) -> "DoneRecords":
-        """Returns one that does not change with this."""
+        """Returns an independent copy."""
         return DoneRecords(self._intervals)
 
     @property

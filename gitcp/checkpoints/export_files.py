@@ -83,9 +83,10 @@ def plan_whole(
 ) -> FilePlan:
     """Returns the steps that write a checkpoint's files into an empty directory.
 
-    Of a checkpoint made elsewhere, what it may not bring without asking is left out, unless
-    `trust` is given; `bounds` is what the user has already. Without `check`, what is
-    written in bulk is read only once, when it is written: damage has to be taken back then.
+    What a checkpoint made elsewhere may not bring without asking is left out, unless
+    `trust` is given; `bounds` is what the user has already. Without `check`, files that are
+    written in bulk are read only once, when they are written; if one is damaged, the caller
+    has to remove what was written.
 
     Raises:
         CorruptError: the checkpoint is damaged.

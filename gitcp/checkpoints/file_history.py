@@ -18,11 +18,11 @@ from gitcp.store.store import Store
 if TYPE_CHECKING:
     from gitcp.format.layout import BranchKey
 
-# So often a file is followed to the name that it had before.
+# How many renames of a file are followed.
 _RENAMES = 20
-# More changes at once are no rename that a person would recognize.
+# Among more changes than this, a person would not recognize a rename.
 _COMPARED = 2_000
-# In so many other work trees and pulled branches a line is looked for, the newest ones.
+# How many other work trees and pulled branches are searched for a line, newest first.
 _OTHERS = 50
 
 
@@ -72,7 +72,7 @@ class FileHistory:
     ) -> tuple[list[FileVersion], list[int]]:
         """Returns the versions that a file has in other work trees, and in what was pulled.
 
-        And where among them is what the newest checkpoint of each has.
+        Also returns where among them the version of each newest checkpoint is.
         """
         self.versions = []
         self._renames = 0
@@ -88,7 +88,7 @@ class FileHistory:
         return self._leading_to(list(tips)[-_OTHERS:])
 
     def _leading_to(self, tips: list[int]) -> tuple[list[FileVersion], list[int]]:
-        """Returns what led to some versions, in order, and where these are in it."""
+        """Returns the versions that led to some versions, in order, and the positions of these."""
         wanted: set[int] = set()
         waiting = list(tips)
         while waiting:
@@ -123,7 +123,7 @@ class FileHistory:
                 and found[before] is not None
                 and not self._holds_files(entry)
             ):
-                # A conversation alone says nothing of the files.
+                # A checkpoint of a conversation alone says nothing about files.
                 version = found[before]
             found.append(version)
         return found

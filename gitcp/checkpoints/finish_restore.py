@@ -57,7 +57,7 @@ class Restored(NamedTuple):
 class Ready(NamedTuple):
     """What a restore has at hand before its first change.
 
-    That is the plan that its journal holds, contents that were read, and what was written
+    That is the plan in its journal, contents that were read, and files that were written
     already.
     """
 
@@ -111,7 +111,7 @@ def finish(
             ready = ready or Ready(steps_of(restore, txn))
             steps, token = ready.plan, journal.checkpoint
             left = _apply(workspace, token, ready, again=again, written=written)
-        # Before the checkpoint: what it says of the ledger includes this.
+        # Before the checkpoint is made: its ledger position includes these records.
         restore_observer().after_apply(
             workspace, request, restore.branch, journal.checkpoint
         )
@@ -153,10 +153,10 @@ def resume(workspace: Workspace) -> Restored:
 
 
 def abort(workspace: Workspace) -> Checkpoint:
-    """Takes an interrupted restore back and returns the checkpoint that is there again.
+    """Undoes an interrupted restore, and returns the checkpoint whose state is back.
 
-    If the restore was complete but for its journal, it stands: that is the restore's
-    own checkpoint then.
+    If only the journal was left to remove, the restore stands, and this returns the
+    restore's own checkpoint.
 
     Raises:
         NothingToDoError: no restore was interrupted.
@@ -201,7 +201,7 @@ def _abort(workspace: Workspace, journal: Journal) -> Checkpoint:
 
 
 def _make_current(workspace: Workspace, journal: Journal) -> None:
-    """Makes the branch current that a fork made or a person named; no other."""
+    """Makes the journal's branch current if a fork made it or a person named it."""
     if journal.fork is not None or journal.named:
         workspace.make_current(journal.session, journal.branch)
 
@@ -246,7 +246,7 @@ def _apply(
     tolerant: bool = False,
     written: Written | None = None,
 ) -> list[Left]:
-    """Carries steps out, after what an earlier run left of the whole plan."""
+    """Carries steps out, after it has cleaned up what an earlier run of the whole plan left."""
     steps, kept, staging = ready
     objects = workspace.repository.objects
     objects.expect(sum(step.action == WRITE for step in steps.steps))
@@ -308,7 +308,7 @@ def _append(
 
 
 def _part_of(request: RestoreRequest) -> str:
-    """Returns what a restore takes of its target, for its note; nothing if it is all."""
+    """Returns the part of its target that a restore takes, for its note; empty if it is all."""
     if not request.files:
         return "the conversation of "
     if not request.paths:

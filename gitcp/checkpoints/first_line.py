@@ -1,13 +1,13 @@
 """The first line of a text, shortened for lists, without secrets.
 
-What is cut no longer looks like a secret to the scanner before a push, so it is looked
-through while it is whole.
+Once it is cut, a secret no longer looks like one to the scanner before a push, so the
+text is scanned while it is whole.
 """
 
 import re
 from collections.abc import Iterable
 
-# Most texts that people write hold none of it, and need no scanner.
+# Most texts that people write have none of this, and need no scanner.
 _SUSPECT = re.compile(
     r"(?i)(?=\S{10})[^\s\d]{0,99}\d|\S{24}|pass|pwd|secret|token|cred|mnemonic|phrase|-BEGIN"
 )

@@ -60,7 +60,7 @@ def fork_only(store: Store, start: Checkpoint, name: str) -> Checkpoint:
 def plan_fork(
     workspace: Workspace, start: Checkpoint, name: str, *, trust: bool = False
 ) -> RestorePlan:
-    """Returns what making a branch and going there would do to the files.
+    """Returns what a fork into this work tree would do to its files.
 
     Raises:
         UsageError: the name is taken.
@@ -93,8 +93,8 @@ def fork_into_worktree(
     """Makes a branch in a new git worktree that holds the checkpoint's files.
 
     Returns its first checkpoint, and what was written or left out. The worktree's HEAD
-    is detached at the commit that the checkpoint was made on. What the same command left
-    there when it was killed is cleared away.
+    is detached at the commit that the checkpoint was made on. What an earlier, killed
+    run of the same command left there is removed.
 
     Raises:
         WouldOverwriteError: there is something at the directory.
@@ -113,7 +113,7 @@ def fork_into_worktree(
             f"checkpoint {start.id} was made before the first git commit",
             hint="git needs a commit for a work tree: commit, save, then fork",
         )
-    # What else can be wrong is found before there is anything to take back.
+    # Check everything else first, while there is nothing to undo.
     steps = export_files.plan_whole(
         start, bounds=restore_plan.bounds_of(workspace), trust=trust, check=False
     )
@@ -122,7 +122,7 @@ def fork_into_worktree(
         unfinished_fork.clear(workspace, directory, start, steps, branch)
     _refuse_what_is_there(directory)
     place = os.fspath(directory)
-    # Forced, as a killed one may have left only what git knows of it.
+    # Forced, because after a killed run git may know a worktree that is not on disk.
     workspace.repository.git(
         "worktree", "add", "-f", "--detach", "--no-checkout", "--", place, commit
     )

@@ -19,9 +19,10 @@ from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.surroundings import Surroundings
 
-# A reason is in the turn that was saved next; where several run at once, in one of the next.
+# A reason belongs to the turn that was saved next or, if several run at once, to one of the
+# next.
 _NEXT = 8
-# Rows below the oldest reason that are looked at: a clock may have been set.
+# How many rows below the oldest reason are read, because a clock may have been set.
 _OLDER = 20
 
 
@@ -35,7 +36,7 @@ class Ground(NamedTuple):
     changes: tuple[Change, ...]
 
     def taken_back(self, present: Checkpoint) -> bool:
-        """Whether all that the turn changed is as it was before it."""
+        """Whether everything that the turn changed is again as it was before the turn."""
         with suppress(CorruptError, TransferError):
             return bool(self.changes) and all(
                 present.entry(change.path) == change.old for change in self.changes

@@ -26,12 +26,12 @@ from gitcp.store.store import Store
 from gitcp.store.surroundings import Surroundings
 
 _BEFORE = "before: "
-# Of a long turn the last ones are looked at.
+# How many segments of a long turn are searched, the last ones.
 _SEGMENTS = 8
 
 
 class Filters(NamedTuple):
-    """What a row must have to be listed; times as checkpoints hold them."""
+    """What a row needs to be listed; times have the form that checkpoints hold."""
 
     since: str | None = None
     until: str | None = None
@@ -47,8 +47,9 @@ class Listed(NamedTuple):
     `beside` are the turns of other conversations that ran at the same time in its work tree.
     Then `changed` counts what is a whole turn's own; `unsure` is what may be theirs as well.
     `touched` is what it did to the paths that were requested, None if there were none.
-    With `by_hand` it is no turn, but what had changed when one began. `before` is the state
-    that the row is compared with, `parted` whose its changes are, where others ran too.
+    With `by_hand` it is not a turn, but what had changed by hand before a turn began.
+    `before` is the state that the row is compared with, `parted` whose its changes are,
+    where others ran too.
     """
 
     row: Row
@@ -133,7 +134,7 @@ class Lister:
         return list(self._reach.damaged.values())
 
     def of(self, row: Row) -> Iterator[Listed]:
-        """Yields what of a row passes the filters: it, and what was done by hand before.
+        """Yields the row, and the changes made by hand before it, if they pass the filters.
 
         Raises:
             FormatTooNewError: a newer gitcp wrote the newest checkpoint.
@@ -281,7 +282,7 @@ def _count(content: Iterable[bytes], text: bytes) -> int:
     for piece in content:
         rest += piece
         found += rest.count(text)
-        # What was counted is not counted again: an occurrence is longer than this.
+        # Nothing is counted twice: an occurrence is longer than this rest.
         at = rest.rfind(text) + len(text) if text in rest else 0
         rest = rest[max(at, len(rest) - len(text) + 1) :]
     return found
@@ -355,7 +356,7 @@ def _has_text(
 
 
 def first_prompt(store: Store, checkpoint: Checkpoint) -> str | None:
-    """Returns what a conversation began with, as far as checkpoints have it."""
+    """Returns the first prompt of a conversation, if checkpoints hold it."""
     first = store.numbers.first_of(checkpoint.trailers.session)
     if first is None:
         return prompt_of(checkpoint)

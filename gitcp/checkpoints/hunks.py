@@ -17,9 +17,9 @@ _CHUNK = 1 << 20
 
 
 class Hunk(NamedTuple):
-    """Lines of a file as a checkpoint has them, and as they are there now.
+    """Lines of a file, as a checkpoint has them and as the file has them now.
 
-    `start` counts the lines above them in the file that is there. Lines have their ends.
+    `start` counts the lines above them in the present file. Lines have their ends.
     """
 
     path: bytes
@@ -31,7 +31,7 @@ class Hunk(NamedTuple):
         """Returns a file with the lines of the checkpoint.
 
         Raises:
-            BusyError: the file has other lines in their place by now.
+            BusyError: the file now has other lines in that place.
         """
         lines = data.split(b"\n")
         ends = [line + b"\n" for line in lines[:-1]]
@@ -46,7 +46,7 @@ class Hunk(NamedTuple):
 
 
 def hunks_of(path: bytes, patch: bytes) -> Iterator[Hunk]:
-    """Yields the hunks of a patch of one file that goes from a checkpoint to what is there."""
+    """Yields the hunks of a patch of one file, from a checkpoint to the present state."""
     rows = patch.split(b"\n")
     at = 0
     while at < len(rows):
@@ -55,7 +55,7 @@ def hunks_of(path: bytes, patch: bytes) -> Iterator[Hunk]:
         if head is None:
             continue
         count_then, count_now = (int(head[group] or b"1") for group in (2, 4))
-        # Of no lines git names the one above them.
+        # If a side has no lines, git names the line above.
         start = int(head[3]) - (1 if count_now else 0)
         then: list[bytes] = []
         now: list[bytes] = []

@@ -26,8 +26,8 @@ class Named(NamedTuple):
 def named(workspace: Workspace, spec: str) -> Named:
     """Returns the session that `SESSION`, `SESSION/BRANCH`, `#N` or a prompt names.
 
-    A name counts first, then the number of a checkpoint, then the end or beginning of a
-    name, then what a conversation began with, or a part of that.
+    A whole name wins, then the number of a checkpoint, then the end or beginning of a
+    name, then the first prompt of a conversation, or a part of it.
 
     Raises:
         NotFoundError: nothing has such a name.
@@ -45,7 +45,7 @@ def named(workspace: Workspace, spec: str) -> Named:
             return Named(checkpoint.session)
     for found in _like(workspace, session, spec):
         if len(found) == 1:
-            # Of a prompt that has a slash nothing is a branch.
+            # A prompt may have a slash; then no part of it is a branch.
             is_name = slash and session in next(iter(found))
             return Named(next(iter(found)), rest if is_name else None)
         if found:
@@ -62,10 +62,10 @@ def named(workspace: Workspace, spec: str) -> Named:
 
 
 def _like(workspace: Workspace, session: str, spec: str) -> Iterator[set[str]]:
-    """Yields sets of sessions that a text may mean, what is meant most likely first."""
+    """Yields sets of sessions that a text may mean, the most likely first."""
     if not session:
         return
-    # For a name, which is what programs give, it is not needed.
+    # Programs give names, and a name does not need this import.
     from gitcp.checkpoints import branch_index  # noqa: PLC0415
 
     branches = branch_index.listed(workspace.store, unreadable=lambda _: None)

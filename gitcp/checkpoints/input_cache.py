@@ -36,14 +36,14 @@ class SourceKey(NamedTuple):
     source: str
 
     def key(self) -> str:
-        """Returns a text that no other place has."""
+        """Returns a text that no other branch and source share."""
         return msgspec.json.encode(self).decode()
 
 
 def beginning(
     workspace: Workspace, source: SourceKey, raw: bytes, held: Meta
 ) -> int | None:
-    """Returns how many bytes of an input are stored already, exactly as `held`."""
+    """Returns how many bytes of an input are already stored, exactly as `held`."""
     entry = _load(workspace).get(source.key())
     if (
         entry is None

@@ -2,8 +2,9 @@
 
 Each save notes the SHA-1 of each megabyte of what it stored, and the file that it came from
 (derived, docs/format.md, I7: without the notes the file is compared with the segments). The
-next save compares the end, and some of the rest in turn: after so many saves, all of it. A
-file that is another one is compared whole (docs/decisions/0097).
+next save compares the end and, in turn, some of the rest, so that after a number of saves
+all of it was compared. If the file was replaced by another one, it is compared whole
+(docs/decisions/0097).
 """
 
 import fcntl
@@ -31,14 +32,15 @@ from gitcp.store.checkpoint import Checkpoint
 
 _NAME = "transcripts"
 _MOST = 500
-# A longer addition is not one: the caller reads the file as a whole.
+# A longer addition does not count as one: the caller reads the whole file.
 _LARGEST = 1 << 30
 _BLOCK = 1 << 20
 _DIGEST = 20
-# How much of the stored end is compared each time, in bytes, and of the rest in blocks.
+# How many bytes of the stored end are compared each time, and how many blocks of the
+# rest.
 _END = 1 << 16
 _IN_TURN = 4
-# From then on a change shows in the time stamps of any disk, in nanoseconds.
+# After so many nanoseconds a change shows in the time stamps of any disk.
 _SETTLED = 2_100_000_000
 # FS_IOC_GETVERSION: a file that is made later with the same inode number has another one.
 _GENERATION = 0x80087601
@@ -49,9 +51,9 @@ Stamp = tuple[int, int, int]
 class KnownSource(msgspec.Struct, array_like=True, frozen=True):
     """What was stored of a file: digest and size as in `meta.json`, a digest of each block.
 
-    The file with the `identity` began with that. `stamp` is how it looked, if a change
-    since then would show in it; `turn` is the block that the next comparison begins at.
-    If it is not `exact` only the last segment was compared with what is stored.
+    The file with that `identity` began with it. `stamp` is the file's stat data, if a
+    later change would show in it; `turn` is the block that the next comparison begins
+    at. If it is not `exact`, only the last segment was compared with the stored one.
     """
 
     exact: bool
@@ -63,7 +65,7 @@ class KnownSource(msgspec.Struct, array_like=True, frozen=True):
     turn: int
 
     def is_of(self, held: Meta) -> bool:
-        """Whether it is about the content that has these totals."""
+        """Whether it describes the content with these totals."""
         count = -(-self.size // _BLOCK)
         whole = len(self.blocks) == count * _DIGEST
         return whole and (self.digest, self.size) == (held.digest, held.bytes)
@@ -83,7 +85,7 @@ class KnownSources:
     def __init__(self, directory: Path) -> None:
         self._path = directory / _NAME
         self._known: dict[str, KnownSource] | None = None
-        # By path: what was read of the last block, where that is not full.
+        # By path: the bytes of the last block, if it is not full.
         self._begun: dict[str, bytes] = {}
         self._changed = False
 
@@ -100,8 +102,9 @@ class KnownSources:
         """Returns what a file holds after what `tip` has of a source.
 
         None if it does not begin with that, or cannot be read. With `thorough` all of
-        it is compared, in any case. Without `exact` the last stored segment is enough where
-        nothing is known of the file: from then on it is compared with itself.
+        it is compared, in any case. Without `exact`, comparing the last stored segment is
+        enough for a file that has no notes yet: later saves compare the file with its own
+        notes.
         """
         key = os.path.abspath(path)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -148,7 +151,7 @@ class KnownSources:
             os.close(fd)
 
     def grew(self, path: Path, tail: bytes) -> None:
-        """Notes that `tail`, with which begins what `beyond` returned, is stored as well."""
+        """Notes that `tail`, the beginning of what `beyond` returned, is stored as well."""
         key = os.path.abspath(path)
         known, begun = self._load().get(key), self._begun.pop(key, None)
         if known is None or begun is None:
@@ -184,7 +187,7 @@ class KnownSources:
         return self._known
 
     def store(self) -> None:
-        """Writes down what was learnt, for the next process; a failure costs time only."""
+        """Writes the notes for the next process; a failure costs only time."""
         if not self._changed or self._known is None:
             return
         kept = dict(list(self._known.items())[-_MOST:])
@@ -230,7 +233,7 @@ def _compare_segments(
 def _compare_last(
     fd: int, held: Meta, name: LogName, tip: Checkpoint
 ) -> _Compared | None:
-    """Compares a file with the last segment of a source only, and takes the rest as it is."""
+    """Compares a file with the last segment of a source only, and accepts the rest unread."""
     if held.segments:
         where = name.path + b"/" + segment_path(held.segments - 1)
         entry = tree.lookup(tip.log_tree, where, tip.objects.tree)
@@ -290,7 +293,7 @@ def _sha1(data: bytes) -> bytes:
 
 
 def _identity(fd: int, status: os.stat_result) -> tuple[int, int, int]:
-    """Returns what no two files have in common: device, inode, and which use of that."""
+    """Returns what identifies a file: device, inode number, and the inode's generation."""
     use = getattr(status, "st_birthtime_ns", 0)
     if sys.platform == "linux":
         # Not every file system has it.

@@ -12,7 +12,7 @@ from gitcp.store.find_current import find_current
 
 
 class Labelled(NamedTuple):
-    """What a label did: the one the checkpoint has now or had, and who had it before."""
+    """The result of a change: the label added or removed, and the checkpoint that had it before."""
 
     checkpoint: Checkpoint
     label: str
@@ -35,7 +35,8 @@ def give(workspace: Workspace, checkpoint: Checkpoint, label: str) -> Labelled:
     if checkpoint.label_component == component:
         raise NothingToDoError(f"{checkpoint.id} has the label {label!a} already")
     store = workspace.store
-    # A prune that has read the labels must not take what gets one now.
+    # A prune that has read the labels already must not remove the checkpoint that gets
+    # one now.
     with store_locked(store.repository, timeout=workspace.settings.lock_timeout):
         find_current(store, checkpoint)
         before = tuple(_with_label(workspace, checkpoint, component))

@@ -29,7 +29,7 @@ def check_label(label: str) -> str:
     """Returns a label if a selector of the same text finds it.
 
     Raises:
-        UsageError: a selector would take it for something else.
+        UsageError: a selector would read it as something else.
     """
     if is_time(label):
         raise UsageError(

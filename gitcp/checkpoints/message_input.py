@@ -28,7 +28,7 @@ _BOM = b"\xef\xbb\xbf"
 class Incoming(NamedTuple):
     """Messages to store, and the metadata that came with them.
 
-    `raw` is an input that may grow: after the save it is to be remembered.
+    `raw` is an input that may grow: the caller passes it to `remember` after the save.
     """
 
     records: NewRecords
@@ -41,7 +41,7 @@ Held = Callable[[memoryview], Meta | None]
 
 
 def growing(workspace: Workspace, source: SourceKey, raw: bytes, name: str) -> Incoming:
-    """Returns a whole conversation as `whole` does, reading what is new in it only.
+    """Returns a whole conversation as `whole` does, but parses only its new part.
 
     Raises:
         AgentRecordError: as `whole`.
@@ -67,7 +67,7 @@ def growing(workspace: Workspace, source: SourceKey, raw: bytes, name: str) -> I
 def remember(
     workspace: Workspace, source: SourceKey, raw: bytes, tip: Checkpoint
 ) -> None:
-    """Notes what was read, so that the next save need not read it again."""
+    """Notes what was parsed, so that the next save need not parse it again."""
     where = LogName("conversation", source.source)
     held = logs.meta(tip.log_tree, where, tip.objects)
     size = len(raw.rstrip(b" \t\r\n"))
@@ -80,7 +80,7 @@ def remember(
 
 
 def _is_lines(raw: bytes, size: int) -> bool:
-    """Whether it is lines of objects, and not one object, laid out or not."""
+    """Whether it consists of lines with objects, and is not one object, indented or not."""
     end = raw.find(b"\n", 0, size)
     if not raw.startswith(b"{") or end < 0:
         return False
@@ -92,7 +92,7 @@ def _is_lines(raw: bytes, size: int) -> bool:
 
 
 def _added(raw: bytes, size: int, name: str) -> bytes | None:
-    """Returns what follows the first `size` bytes; None if that cannot be told."""
+    """Returns what follows the first `size` bytes; None if they do not end between two messages."""
     rest = raw[size:].lstrip(b" \t\r\n") if raw.startswith(b"[") else raw[size:]
     if not raw.startswith(b"["):
         ended = not rest or rest.startswith((b"\n", b"\r\n"))
@@ -109,15 +109,16 @@ def whole(
 ) -> Incoming:
     """Returns a whole conversation: an array, JSON lines, or `{messages, metadata}`.
 
-    Fields of the object beside `messages` and `metadata` join the metadata. With `held`
-    lines that are stored already are known by their bytes, and not read again.
+    Fields of the object beside `messages` and `metadata` join the metadata. With
+    `held`, lines that are stored already are recognized by their bytes, and not parsed
+    again.
 
     Raises:
-        AgentRecordError: the input has another form; the message says where it broke.
+        AgentRecordError: the input has another form; the message says where.
     """
     if held is not None and raw.startswith(b"{"):
         known = held(memoryview(raw))
-        # One object by itself may be meant as something else than a line.
+        # A single object may be meant as something other than a line.
         if known is not None and raw[known.bytes :].strip():
             return _grown(raw, known, name, source)
     text = raw.removeprefix(_BOM).strip(b" \t\r\n")
@@ -163,9 +164,9 @@ def transcript_file(
     agent_session: str | None,
     reread: Callable[[], bytes],
 ) -> Incoming:
-    """Returns an agent's own file as `transcript` does, reading what is new in it only.
+    """Returns an agent's own file as `transcript` does, but reads only its new part.
 
-    `reread` reads all of it, where it does not begin with what is stored.
+    `reread` reads all of it, if it does not begin with what is stored.
     """
     tip = workspace.store.tip(source.session, source.branch)
     name = LogName("conversation", source.source)
@@ -201,7 +202,7 @@ def _of_agent(
 
 
 def stored(workspace: Workspace, session: str, branch: str, source: str) -> Held:
-    """Returns what tells whether bytes begin with what a branch's tip has of a source."""
+    """Returns a check whether bytes begin with what a branch's tip has stored of a source."""
 
     def held(data: memoryview) -> Meta | None:
         tip = workspace.store.tip(session, branch)

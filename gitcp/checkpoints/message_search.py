@@ -13,18 +13,19 @@ from gitcp.store import log_lines, logs
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
-# A shorter text fits too much.
+# A shorter text matches too often.
 SHORTEST = 4
-# So much of what mentions an id is looked at in a conversation that was made elsewhere.
+# How much of the lines that mention an id is read in a conversation made elsewhere.
 _MENTIONED = 8 * 1024 * 1024
 
 
 def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
     """Returns the checkpoint of a line that holds the state before a message or prompt.
 
-    That is the newest one whose conversation does not hold it yet, but for those made
-    after it all the same: in the middle of a turn a commit or save may happen, and such
-    a checkpoint has the files of then with the conversation of before.
+    That is the newest one whose conversation does not hold it yet. A checkpoint made
+    after the message does not count, even if its conversation lacks the message: a
+    commit or save in the middle of a turn has the files of that moment, with the
+    conversation of the turn before.
     """
     if len(ident) < SHORTEST:
         return None
@@ -36,7 +37,7 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
 
 
 def _ends(store: Store, tip: Checkpoint) -> Iterator[Checkpoint]:
-    """Yields the tip, and what each restore left behind: conversations end there."""
+    """Yields the tip, and the checkpoint before each restore: conversations end there."""
     yield tip
     left = False
     for checkpoint in store.line(tip):
@@ -61,7 +62,7 @@ def _before(
             continue
         if checkpoint.trailers.trigger == TURN_START or mention.made_before(checkpoint):
             return checkpoint
-        # Made later, but nearest to it of what there is.
+        # It was made later, but no other is nearer.
         nearest = checkpoint
     return nearest
 
@@ -100,7 +101,7 @@ class _Place(NamedTuple):
     def held(self, checkpoint: Checkpoint) -> int | None:
         """Returns how many bytes of this conversation a checkpoint holds.
 
-        None if it holds none, or others than this conversation begins with.
+        None if it holds none, or if this conversation begins with other bytes.
         """
         name = LogName("conversation", self.source)
         meta = logs.meta(checkpoint.log_tree, name, checkpoint.objects)
@@ -117,7 +118,7 @@ class _Place(NamedTuple):
 
 
 class _Read:
-    """A conversation by pieces, and the digests of its beginnings as far as it was read."""
+    """A conversation in pieces, and the digests of its beginnings up to where it was read."""
 
     def __init__(self, checkpoint: Checkpoint, source: str) -> None:
         self._objects = checkpoint.objects

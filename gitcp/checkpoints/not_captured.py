@@ -22,7 +22,7 @@ _DIRECTORY = Entry(DIRECTORY, b"")
 
 
 def not_in_it(reason: str) -> str:
-    """Returns why a path stays that the checkpoint lists as not captured."""
+    """Returns why a restore keeps a path that the checkpoint lists as not captured."""
     return f"not in it: {reason}"
 
 
@@ -42,12 +42,12 @@ def keep_uncaptured(
     forced: bool,
     brought: Collection[bytes] = (),
 ) -> FilePlan:
-    """Leaves out the removal of what a checkpoint would not hold if it was there then.
+    """Leaves out the removal of paths that the checkpoint could not have captured.
 
-    That is what it lists as not captured, and what its own ignore rules exclude. What
-    lies where it holds something else goes all the same: it has been saved. So does
-    what was `brought` by the restore that is being undone. `forced` says that ignored
-    files may have been captured, because git tracks them.
+    Those are the paths that it lists as not captured, and the ones that its own ignore
+    rules exclude. A path in the way of one that it holds is removed all the same: it
+    has been saved. So is a path that was `brought` by the restore that is being undone.
+    `forced` says that ignored files may have been captured, because git tracks them.
 
     Raises:
         CorruptError: the target's list is damaged.
@@ -77,7 +77,7 @@ def keep_uncaptured(
 
 def _rules_matter(workspace: Workspace, steps: FilePlan, *, forced: bool) -> bool:
     """Whether ignore rules can tell the two states of a plan apart."""
-    # A path that is left counts: a sparse checkout omits ignore files that differ.
+    # Skipped paths count as well: a sparse checkout may omit ignore files that differ.
     paths = {step.path for step in steps.steps} | {item.path for item in steps.left}
     return (
         forced
@@ -87,7 +87,7 @@ def _rules_matter(workspace: Workspace, steps: FilePlan, *, forced: bool) -> boo
 
 
 def _going(steps: FilePlan) -> list[FileStep]:
-    """Returns the removals that make no room for what the target holds."""
+    """Returns the removals that are not needed to make room for a path of the target."""
     made_again = {step.path for step in steps.steps if step.after is not None}
     in_the_way = {
         step.path
@@ -104,7 +104,7 @@ def _going(steps: FilePlan) -> list[FileStep]:
 
 
 def _listed(going: Iterable[FileStep], target: Checkpoint) -> dict[bytes, str]:
-    """Returns what the target lists as not captured, itself or with a directory above."""
+    """Returns the paths that the target lists as not captured, or a directory above them."""
     if not target.manifest.skipped:
         return {}
     listed = dict(target.skipped())
@@ -118,9 +118,9 @@ def _listed(going: Iterable[FileStep], target: Checkpoint) -> dict[bytes, str]:
 
 
 def note_brought(workspace: Workspace, restore: str, steps: FilePlan) -> None:
-    """Notes what a restore brought, for its undo: no rule that comes later keeps that.
+    """Notes which paths a restore brought, so that its undo removes them whatever the rules then.
 
-    It is not flushed to the disk: without it these files stay, which is safe.
+    The note is not synced: without it an undo keeps these files, which is safe.
 
     Raises:
         StorageError: the disk refused.
@@ -138,13 +138,13 @@ def note_brought(workspace: Workspace, restore: str, steps: FilePlan) -> None:
 
 
 def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
-    """Returns what a restore brought, as it brought it."""
+    """Returns the paths that a restore brought, with the content that it wrote."""
     try:
         raw = (workspace.directory / _NAME).read_bytes()
         noted = msgspec.json.decode(raw, type=_Brought)
         paths = [b64decode(path) for path in noted.paths]
     except (OSError, msgspec.MsgspecError, ValueError):
-        # Without it they stay, which is safe.
+        # Without the note the files stay, which is safe.
         return {}
     restored = restore.manifest.restored_from
     if noted.restore != restore.id or restored is None:
@@ -163,10 +163,10 @@ def brought_by(workspace: Workspace, restore: Checkpoint) -> dict[bytes, Entry]:
 def take_away(
     root: Root, planned: FilePlan, brought: Mapping[bytes, Entry], target: Checkpoint
 ) -> FilePlan:
-    """Adds to a plan the removal of what a restore brought and nothing captured since.
+    """Adds to a plan the removal of files that a restore brought and no checkpoint captured since.
 
-    What was edited since is in no checkpoint: it stays. So does what lies in a directory
-    that has become a repository of its own.
+    A file edited since then stays, because no checkpoint has it. So does one in a
+    directory that has become a repository of its own.
     """
     if not brought:
         return planned
@@ -191,7 +191,7 @@ def take_away(
 
 
 class _Look:
-    """Looks at what a restore brought: whether its undo may remove it."""
+    """Checks whether an undo may remove a file that its restore brought."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -211,7 +211,7 @@ class _Look:
         return None if there == entry else "changed since it was restored"
 
     def _is_listed(self, path: bytes) -> bool:
-        """Whether it is there by this name: another one may lead to it, too."""
+        """Whether the file has exactly this name; another spelling may open it, too."""
         may_fold = self._folds or not path.isascii()
         return not may_fold or spelling.is_listed(self._root, path)
 
@@ -224,7 +224,7 @@ class _Look:
 
 
 def _without(planned: FilePlan, reasons: dict[bytes, str]) -> FilePlan:
-    """Returns a plan without the removal of some paths and of what is above them."""
+    """Returns a plan without the removal of some paths and of the directories above them."""
     if not reasons:
         return planned
     above = {directory for path in reasons for directory in parents(path)}
@@ -234,7 +234,7 @@ def _without(planned: FilePlan, reasons: dict[bytes, str]) -> FilePlan:
         if step.path not in reasons
         and not (step.action == plan.REMOVE_DIR and step.path in above)
     )
-    # Of a directory with all that is in it one line is enough.
+    # One line is enough for a directory with everything in it.
     listed = reasons.keys() | {item.path for item in planned.left}
     tops = [path for path in sorted(reasons) if listed.isdisjoint(parents(path))]
     return FilePlan(

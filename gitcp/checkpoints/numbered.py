@@ -15,12 +15,12 @@ _LATELY = 1.0
 
 
 def with_numbers(workspace: Workspace) -> None:
-    """Numbers what has no number yet, where that can be written down."""
+    """Numbers the checkpoints that have no number yet, if numbers can be written here."""
     numbers = workspace.store.numbers
-    # One command asks several times, and to look at every branch takes time.
+    # A command may ask several times, and looking at every branch takes time.
     if time.monotonic() - numbers.completed < _LATELY:
         return
-    # On a disk that is read-only a checkpoint is named by its id.
+    # On a read-only disk a checkpoint is named by its id.
     with suppress(BusyError, StorageError):
         number_all(workspace.store)
         numbers.completed = time.monotonic()

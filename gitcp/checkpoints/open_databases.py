@@ -10,13 +10,13 @@ OPEN = "another process has this database open; --force replaces it anyway"
 
 
 def beside(snapshot: Snapshot) -> frozenset[bytes]:
-    """Returns the paths that belong to databases: SQLite would read what lies there."""
+    """Returns the paths of SQLite's files beside databases: SQLite would read a file there."""
     known = snapshot.state.databases
     return frozenset(path + suffix for path in known for suffix in BESIDE)
 
 
 def with_logs(request: RestoreRequest, snapshot: Snapshot) -> RestoreRequest:
-    """Returns a request that names, with each database, what lies beside it."""
+    """Returns a request that names, with each database, the files beside it."""
     if not request.paths or request.hunk is not None:
         return request
     selects = selection(request.paths)
@@ -26,10 +26,10 @@ def with_logs(request: RestoreRequest, snapshot: Snapshot) -> RestoreRequest:
 
 
 def without_open(root: Root, snapshot: Snapshot, steps: FilePlan) -> FilePlan:
-    """Returns a plan without the steps of open databases, and of what lies beside them.
+    """Returns a plan without the steps for open databases and the files beside them.
 
-    A process that has one open would continue with the old file, or put what its log holds
-    into the new one.
+    A process that has a database open would keep using the old file, or write its log into
+    the new one.
     """
     touched = {step.path for step in steps.steps}
     kept: set[bytes] = set()

@@ -26,7 +26,7 @@ _UNLIKE = "differs from the checkpoint"
 
 
 class OpenRestore(NamedTuple):
-    """A restore whose journal is written: what was requested, and what was there before."""
+    """A restore whose journal is written: the request, and the state before it."""
 
     workspace: Workspace
     journal: Journal
@@ -131,12 +131,12 @@ def unlike_target(
 ) -> list[Left]:
     """Returns the paths that are not as the target has them, besides the known ones.
 
-    Looked at is all that the target holds and that was to be restored, whether or not
-    there was a step for it, and whatever a step was to remove.
+    Compares every path of the target that the request covers, with or without a step
+    for it, and every path that a step removes.
     """
     selects = plans.selection(restore.request.paths)
     known = restore.sparse | {item.path for item in (*steps.left, *left)}
-    # Of one hunk the plan writes what the target has not got.
+    # For a single hunk, the plan writes a file that the target does not hold.
     ours = {step.path: step.after for step in steps.steps}
     changes = tree.diff(snapshot.tree, restore.request.target.files_tree, files_in(txn))
     unlike = []
@@ -144,11 +144,12 @@ def unlike_target(
         if path in known or not selects(path) or (held is None and path not in ours):
             continue
         target = held and (ours.get(path) or held)
-        # A nested repository stays where nothing else is to come.
+        # A nested repository stays if no path of the target goes there.
         expected = target or present
         if expected is not None and expected.mode == tree.GITLINK:
             continue
-        # What is ignored or too large by now is not captured, but may well be right.
+        # A file that is ignored or too large by now was not captured, but may be as it
+        # should.
         if not apply.is_done(root, FileStep(plans.WRITE, path, None, target)):
             unlike.append(Left(path, _UNLIKE))
     return unlike
@@ -157,7 +158,7 @@ def unlike_target(
 def unlike_before(
     restore: OpenRestore, txn: Transaction, left: list[Left]
 ) -> list[Left]:
-    """Returns what a restore could have changed and is not as it was before it."""
+    """Returns the paths that a restore could change, and that are not as they were before it."""
     known = restore.sparse | {item.path for item in left}
     selects = plans.selection(restore.request.paths)
     changes = tree.diff(

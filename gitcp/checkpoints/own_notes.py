@@ -17,7 +17,7 @@ _ID = r"\b[0-9a-f]{12}\b"
 
 
 def note_of(checkpoint: Checkpoint) -> str:
-    """Returns a checkpoint's note; where gitcp wrote it, with numbers for ids."""
+    """Returns a checkpoint's note; if gitcp wrote it, with numbers in place of ids."""
     note = checkpoint.note or ""
     if re.fullmatch(_FORKED, note):
         origin = checkpoint.manifest.forked_from
@@ -36,7 +36,7 @@ def note_of_tip(store: "Store", branch: "ListedBranch") -> str:
 
 
 def _with_numbers(note: str, number_for: Callable[[str], int | None]) -> str:
-    """Returns a note with numbers for ids, if it begins as those of gitcp do."""
+    """Returns a note with numbers in place of ids, if it begins as gitcp's notes do."""
     if not note.startswith(_BEGINNINGS):
         return note
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def oldest_first(store: Store) -> list[Assigned]:
-    """Returns all that have numbers and were not pruned, with the commits they have now."""
+    """Returns all numbered checkpoints that were not pruned, with their present commits."""
     gone, moved = store.numbers.fates()
     entries = sorted(store.numbers.newest_first(), key=age)
     return [
@@ -27,10 +27,10 @@ def oldest_first(store: Store) -> list[Assigned]:
 
 
 def predecessors(entries: list[Assigned]) -> Iterator[int | None]:
-    """Yields, of entries that begin with the oldest, where the state before each one is.
+    """Yields, for entries that begin with the oldest, the position of the state before each.
 
-    That is what was made before it in its work tree; of what was made elsewhere, and of the
-    first in a work tree, what comes before it on its branch.
+    That is the checkpoint made before it in its work tree. For one made elsewhere, and for
+    the first in a work tree, it is the one before it on its branch.
     """
     in_place: dict[str, int] = {}
     on_branch: dict[BranchKey, int] = {}
@@ -78,14 +78,15 @@ class PathChanges:
     def may_touch(self, row: Row) -> bool:
         """Whether one of the paths changed while a row was made, by this turn or another.
 
-        True if it is not known: what has no number, or was made elsewhere.
+        True if that is unknown: for a checkpoint without a number, or one made
+        elsewhere.
         """
         first, last = row.first, row.last
         unknown = first.number not in self._on_branch or last.place == ELSEWHERE
         if self._all or unknown:
             return True
         numbers = self._changed.get(last.place, [])
-        # Without a checkpoint of its beginning a turn may have begun long before.
+        # A turn without a checkpoint of its beginning may have begun long before.
         whole = first.trigger == TURN_START
         after = first.number - 1 if whole else self._on_branch[first.number]
         at = bisect.bisect(numbers, after)

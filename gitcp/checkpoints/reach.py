@@ -13,7 +13,7 @@ from gitcp.store.store import Store
 class Reach:
     """The branches of a repository, each walked as far as was requested.
 
-    `damaged` says of which branches nothing can be read.
+    `damaged` names the branches that cannot be read.
     """
 
     def __init__(self, store: Store, *, known: bool = False) -> None:
@@ -28,7 +28,7 @@ class Reach:
     def find(self, entry: Assigned) -> Checkpoint | None:
         """Returns the checkpoint behind a number as its branch has it now, or None.
 
-        It may be damaged; so may what is above it on the branch.
+        It may be damaged; so may newer checkpoints on the branch.
         """
         if self._known:
             return self._store.checkpoint(entry.commit)

@@ -14,9 +14,9 @@ from gitcp.project import pending_decisions
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
-# Sessions that are looked at: what was decided before them is in their own logs.
+# How many sessions are read: their own logs hold what was decided before them.
 _SESSIONS = 100
-# Decisions that are compared with the files: a hook has little time.
+# How many decisions are compared with the files: a hook has little time.
 _COMPARED = 20
 
 
@@ -25,7 +25,8 @@ class Reasons(NamedTuple):
 
     `elsewhere` are the checkpoints whose logs were recorded in another repository: they are
     quoted, and not among the entries. `newest` is the checkpoint that the work tree is at.
-    `taken_back` are the decisions of turns that changed files which are now as before them.
+    `taken_back` are the decisions of turns whose files are again as they were before the
+    turn.
     """
 
     entries: tuple[Decision, ...] = ()
@@ -36,7 +37,7 @@ class Reasons(NamedTuple):
 
 
 def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
-    """Returns the open reasons of a work tree; with `pending` what waits for a save, too."""
+    """Returns the open reasons of a work tree; with `pending` also those that wait for a save."""
     entries: dict[Decision, None] = {}
     if pending:
         entries |= dict.fromkeys(reversed(pending_decisions.pending(workspace)))
@@ -65,7 +66,7 @@ def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
 
 
 def _without_repetitions(entries: list[Decision]) -> tuple[Decision, ...]:
-    """Returns entries without what a newer one says as well; the times are not compared."""
+    """Returns entries without those that a newer entry repeats; times are not compared."""
     said: dict[Decision, Decision] = {}
     for entry in entries:
         said.setdefault(msgspec.structs.replace(entry, at=None), entry)
@@ -75,7 +76,7 @@ def _without_repetitions(entries: list[Decision]) -> tuple[Decision, ...]:
 def _taken_back(
     workspace: Workspace, entries: tuple[Decision, ...], newest: Checkpoint | None
 ) -> frozenset[Decision]:
-    """Returns the newest decisions that do not hold any more, as their files went back."""
+    """Returns the newest decisions that no longer hold because their files went back."""
     decided = [entry for entry in entries if entry.kind == "decision"][:_COMPARED]
     if newest is None or not decided or not newest.holds_files:
         return frozenset()
@@ -89,8 +90,8 @@ def _taken_back(
 def _newest_of_sessions(workspace: Workspace) -> Iterator[Checkpoint]:
     """Yields the newest checkpoint of each session that led to the present state.
 
-    A restore goes back: what was recorded after its target, in whatever session, did not
-    lead here.
+    A restore goes back: reasons recorded after its target, in any session, did not lead
+    to the present state.
     """
     seen: set[tuple[str, bool]] = set()
     skip_to: Assigned | None = None

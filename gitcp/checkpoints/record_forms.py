@@ -1,6 +1,7 @@
 """Converts the records of other clients to the form of Claude Code's.
 
-So everything that reads conversations (talk, search, pages) has to know few forms.
+Because of that, code that reads conversations (listings, search, pages) has to know few
+forms.
 """
 
 import json
@@ -8,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-# What Copilot CLI and Qwen Code note for themselves begins so, or is named so.
+# Prefixes and names of records that Copilot CLI and Qwen Code write for themselves.
 _NOTED = re.compile(
     r"(session|hook|assistant|tool|system|permission|subagent|model)\.\w+$|abort$"
 )
@@ -45,12 +46,12 @@ _ITEMS = frozenset(
         *("custom_tool_call", "custom_tool_call_output"),
     }
 )
-# Who speaks in a message of Pydantic AI's.
+# The speaker of each kind of message in Pydantic AI.
 _PYDANTIC = {"request": "user", "response": "assistant"}
 
 
 def is_noted(value: dict[str, Any]) -> bool:
-    """Whether a record is what one of these clients notes for itself."""
+    """Whether a record is a note of one of these clients to itself."""
     kind = value.get("type")
     if not isinstance(kind, str):
         return False
@@ -102,7 +103,7 @@ def _of_copilot(value: dict[str, Any], kind: str, data: dict[str, Any]) -> Any:
 
 
 def _of_cline(value: dict[str, Any]) -> Any:
-    """Takes the tag off what a user said."""
+    """Removes the tag around a user's text."""
     content = value.get("content")
     if not isinstance(content, list):
         return value

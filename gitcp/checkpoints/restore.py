@@ -89,7 +89,7 @@ def perform(
 
 
 def _check_logs(request: RestoreRequest) -> None:
-    """Reads what the restore's own checkpoint will be made of, before the first write.
+    """Reads the logs for the restore's own checkpoint, before the first write.
 
     Raises:
         CorruptError, FormatTooNewError: the checkpoint cannot be read.
@@ -135,7 +135,7 @@ def _restore(
         steps = plan.steps
         _remember_others(capture, snapshot, steps)
         if request.hunk is not None:
-            # What the file is going to be no checkpoint has so far.
+            # No checkpoint holds the new content of this file yet.
             txn.store()
     before = saved.checkpoint
     # A tip that cannot be read has to stop the restore before the first write.
@@ -171,7 +171,7 @@ def _carry_out(
     plan: RestorePlan,
     kept: KeptContents,
 ) -> Restored:
-    """Does what the journal says, once that is written."""
+    """Writes the journal, then does what it says."""
     journal.write(workspace.directory, entry)
     with ExitStack() as stack:
         try:
@@ -191,8 +191,8 @@ def _written_ahead(
 ) -> Iterator[Staging | None]:
     """Has git write the missing directories of a plan, beside their places.
 
-    If that does not lead to what the checkpoint holds, nothing of it stays, and the
-    contents are read as of any other file.
+    If the result is not what the checkpoint holds, it is removed, and the contents are
+    read as for any other file.
 
     Raises:
         CorruptError, TransferError: the target cannot be read.
@@ -219,7 +219,7 @@ def _written_ahead(
 
 
 def _remember_others(capture: Capture, snapshot: Snapshot, steps: FilePlan) -> None:
-    """Keeps what a scan has learnt, unless all of that is about to change."""
+    """Stores the scan's state, unless every file in it is about to change."""
     changing = {step.path for step in steps.steps}
     if capture.is_watched or not capture.looked_at <= changing:
         remember(capture, snapshot)
@@ -251,7 +251,7 @@ def last_replaced(workspace: Workspace) -> tuple[Checkpoint, Checkpoint]:
     for entry in workspace.store.numbers.newest_first(RESTORE):
         if entry.place != workspace.store.numbers.place:
             continue
-        # An older restore is not the last one: to go there would surprise.
+        # An older restore is not the last one: undoing it would surprise the user.
         restored = readable(reach, entry)
         if restored is None:
             raise NotFoundError(

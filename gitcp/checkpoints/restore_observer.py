@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class RewoundSteps(NamedTuple):
     """The steps that a restore rewinds past, newest first.
 
-    What the `outside` ones did stays; the `inside` ones are run again when called.
+    The effects of the `outside` ones stay; the `inside` ones run again when called.
     """
 
     outside: "tuple[Call, ...]" = ()
@@ -21,7 +21,7 @@ class RewoundSteps(NamedTuple):
 
 
 class RestoreObserver(Protocol):
-    """Is told of each restore; `restore` is the id that its checkpoint will have."""
+    """Takes part in each restore; `restore` is the id that its checkpoint will have."""
 
     def before_plan(
         self, workspace: Workspace, request: RestoreRequest
@@ -38,10 +38,10 @@ class RestoreObserver(Protocol):
         branch: Current,
         restore: str,
     ) -> None:
-        """Follows a restore whose files are in place; repeatable."""
+        """Records a restore whose files are in place; repeatable."""
 
     def on_abort(self, workspace: Workspace, branch: Current, restore: str) -> None:
-        """Takes back what `after_apply` did; repeatable."""
+        """Undoes what `after_apply` did; repeatable."""
 
 
 def restore_observer() -> RestoreObserver:

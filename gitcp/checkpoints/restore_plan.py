@@ -52,12 +52,13 @@ _COMPARED = 1000
 class RestorePlan(NamedTuple):
     """What carrying out a request would do. Making a plan writes nothing.
 
-    `steps` is empty if only the conversation is restored. `behind` are the steps done
-    since; where one of them reached outside, the request has to say `replay`. `operation`
-    is what git is in the middle of. `since` has the newest checkpoints of other sessions
-    that were made here after the target, five at most: what they saved may be in these
-    files too. Of an undo it has those of all sessions, made after the restore. `missing` are
-    directories whose contents were not read: they are to be when they are written.
+    `steps` is empty if only the conversation is restored. `behind` are the durable steps
+    done since; if one of them reached outside, the request needs `replay`. `operation` is
+    the operation that git has not finished, such as a rebase. `since` has the newest
+    checkpoints of other sessions that were made here after the target, five at most: what
+    they saved may be in these files too. For an undo it has those of all sessions, made
+    after the restore. `missing` are directories whose contents are read only when they are
+    written.
     """
 
     request: RestoreRequest
@@ -169,7 +170,7 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
 def own(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint:
     """Returns a checkpoint as this workspace reads it.
 
-    One that another Store has read knows trees that this one does not.
+    A checkpoint from another Store may know trees that this workspace does not.
     """
     if checkpoint.objects is workspace.repository.objects:
         return checkpoint
@@ -198,10 +199,10 @@ def _saved_since(
         if entry.created <= created or len(changed) == _SINCE:
             break
         session = entry.key.session
-        # A restore is what a person did, and no session's work.
+        # A restore is the act of a person, not a session's work.
         if session == own or session in changed or entry.trigger == RESTORE:
             continue
-        # What is wrong in another session must not stop this one.
+        # Damage in another session must not stop this one.
         checkpoint = readable(reach, entry)
         if checkpoint is None:
             continue
@@ -221,7 +222,7 @@ def compute(
 ) -> RestorePlan:
     """Returns the plan of a request from a snapshot: the steps, what is in their way.
 
-    `kept` is given what was read of many files that are going to be written.
+    `kept` collects the contents that were read, if many files are going to be written.
 
     Raises:
         CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
@@ -260,7 +261,7 @@ def compute(
     if ahead.already:
         due = [step for step in steps.steps if step.path not in ahead.already]
         steps = steps._replace(steps=tuple(due))
-    # What changed the plan may have made others of them.
+    # A changed plan may have other missing directories.
     if first and steps is not planned:
         missing = missing_directories(steps, chunked)
         unread = paths_of(first) - paths_of(missing)
@@ -289,7 +290,7 @@ def _check_paths(
 def _kept_by_another_name(
     root: Root, steps: FilePlan, target: Side, read: ReadTree
 ) -> Iterator[Left]:
-    """Yields what would go though the target holds that file in another spelling."""
+    """Yields files that a plan would remove, but the target holds in another spelling."""
     going = [step.path for step in steps.steps if step.action == plan.DELETE]
     if not going or not spelling.folds(root):
         return
@@ -307,7 +308,7 @@ def _kept_by_another_name(
 
 
 def bounds_of(workspace: Workspace) -> Bounds:
-    """Returns what a stranger's checkpoint is compared with."""
+    """Returns what the user already has, which a checkpoint made elsewhere is compared with."""
     repository = workspace.repository
     commit, _ = repository.head()
     head = None
@@ -317,16 +318,16 @@ def bounds_of(workspace: Workspace) -> Bounds:
 
 
 def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:
-    """Whether files that a restore has changed are not as in the commit of HEAD.
+    """Whether files that a restore changed differ from the commit of HEAD.
 
-    Of a very large restore the first ones are looked at.
+    Compares only the first files of a very large restore.
     """
     commit, _ = workspace.repository.head()
     if commit is None:
         return False
     objects = workspace.repository.objects
     files = (one for one in steps.steps if one.action not in {MAKE_DIR, REMOVE_DIR})
-    # The restore is done: what is wrong with a commit of the user's must not fail it.
+    # The restore is done: a damaged commit of the user's must not make it fail.
     with suppress(GitcpError):
         root = objects.commit(bytes.fromhex(commit)).tree
         return any(
@@ -377,7 +378,7 @@ def make_steps(
             f"checkpoint {request.target.id} must not be restored: {exc}",
             hint="nothing was changed; `gitcp verify` lists what is wrong with it",
         ) from exc
-    # No step names the ignore files that differ outside of the named paths.
+    # The steps of named paths do not include ignore files elsewhere that differ.
     forced = forced or bool(request.paths)
     return keep_uncaptured(
         workspace, steps, request.target, files_in(txn), forced=forced, brought=undone

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 class RestoreRequest(NamedTuple):
     """What to restore, and how; made by `request_restore`.
 
-    `fork` names the new branch, `onto` the existing one, that continues from the target
-    instead of the current one. `trust` lets a checkpoint made elsewhere bring everything,
-    `brought` these paths of those that the user may be asked about. `undoes` is the
-    restore that this takes back, if it is an undo. `replay` says that steps that reached
-    outside since keep their recorded results. Of the one path a `hunk` names the only
-    lines to restore. With `force` databases are replaced that another process has open.
+    `fork` names a new branch, or `onto` an existing one, to continue from the target in
+    place of the current branch. `trust` lets a checkpoint made elsewhere bring
+    everything, `brought` only these of the paths that need it. `undoes` is the restore
+    that this undoes, if any. `replay` says that steps that reached outside since keep
+    their recorded results. A `hunk` names the only lines to restore of the one path.
+    With `force` databases are replaced that another process has open.
     """
 
     target: Checkpoint
@@ -38,7 +38,7 @@ class RestoreRequest(NamedTuple):
 
     @property
     def withhold(self) -> bool:
-        """Whether what a checkpoint made elsewhere may not bring without asking is left out."""
+        """Whether to leave out what a checkpoint made elsewhere may not bring without asking."""
         return not self.trust and self.target.origin.files is not None
 
     @property

@@ -86,7 +86,7 @@ def run(
                 before.checkpoint,
                 conversation=False,
                 note=f"went back: exit status {done.status}",
-                # What the command sent out is sent; only files can go back.
+                # What the command sent elsewhere stays sent; only files can go back.
                 replay=True,
             )
             back = restore(workspace, request)
@@ -100,7 +100,7 @@ def _short(line: str) -> str:
 
 
 def _told(workspace: Workspace, out: bytes, err: bytes) -> str | None:
-    """Returns how the output ended, or that it holds a secret.
+    """Returns the end of the output, or a text that says that it holds a secret.
 
     It is scanned before it is cut: the rest of a secret does not look like one.
     """
@@ -111,7 +111,7 @@ def _told(workspace: Workspace, out: bytes, err: bytes) -> str | None:
 def _ends(out: bytes, err: bytes) -> str | None:
     """Returns the ends of both streams as text, stderr last: it says what went wrong.
 
-    Each may have half of the room; what one does not need is the other's.
+    Each stream may use half of the room, and what the other does not need.
     """
     half = _TOLD // 2
     of_err = max(half, _TOLD - len(out))
@@ -124,6 +124,6 @@ def _end(output: bytes, room: int) -> str:
     """Returns the end of an output, from the start of a line where it can."""
     tail = output[-room:]
     if len(output) > room:
-        # A cut character or line at the front tells nothing.
+        # Drop an incomplete character or line at the front.
         tail = tail.split(b"\n", 1)[-1] or tail
     return tail.decode("utf-8", "replace").strip()

@@ -37,10 +37,10 @@ def save(
     """Makes a checkpoint of the work tree, unless nothing changed.
 
     Without `session` and `branch` it goes to the current ones; where they are named, they
-    become the current ones, unless `steer` is false: a hook must not move a person. The
-    decisions that wait go into it, but for those of other sessions than that of the `agent`.
-    `include` are globs of ignored paths to capture as well. `complete` adds to the draft
-    what takes time to find out: git scans meanwhile.
+    become the current ones, unless `steer` is false: a hook must not move a person. Pending
+    decisions go into it, except those of sessions other than that of the `agent`. `include`
+    are globs of ignored paths to capture as well. `complete` adds to the draft what takes
+    time to find out: git scans meanwhile.
 
     Raises:
         RestoreInterruptedError: a restore has to be ended first.
@@ -120,14 +120,14 @@ def _tell_if_lost(
 ) -> None:
     """Warns if a new branch has the name of one that lost its ref.
 
-    To look takes time in a large repository, so it is done where something points to it:
-    this work tree was on the branch, or there is no other branch though there was one.
+    The check takes time in a large repository, so it is made only on a suspicion: this
+    work tree was on the branch, or no other branch exists though one did.
     """
     if not was_here and len(workspace.store.refs()) > 1:
         return
     from gitcp.maintenance.lost_refs import lost  # noqa: PLC0415  hardly ever
 
-    # The save is done: it must not fail for this.
+    # The save is done, and must not fail because of this.
     with suppress(GitcpError):
         for line in lost(workspace):
             if not was_here or (line.session, line.branch) == (session, branch):
@@ -141,14 +141,14 @@ def _tell_if_lost(
 def _of_others(
     workspace: Workspace, waiting: list[Waiting], agent: AgentSession | None
 ) -> list[Waiting]:
-    """Returns what waits for a checkpoint of another session, which has yet to make one.
+    """Returns the pending decisions that wait for a checkpoint of another session.
 
-    An agent that was killed makes none: after a while any checkpoint will do.
+    A killed agent makes no checkpoint: after a while any other checkpoint takes them.
     """
     if not any(one.by for one in waiting):
         return []
     now = workspace.store.time()
-    # A time to come was noted by a clock that was wrong.
+    # A time in the future comes from a clock that was wrong.
     since, until = timestamp(now - _PATIENCE), timestamp(now + _PATIENCE)
     return [
         one
@@ -162,7 +162,7 @@ def _of_others(
 def _unsaved(
     workspace: Workspace, waiting: list[Decision], session: str, branch: str
 ) -> list[Decision]:
-    """Leaves out what a save holds that was killed before it could clear them away."""
+    """Leaves out saved decisions: a save was killed before it could clear them away."""
     tip = workspace.store.tip(session, branch) if waiting else None
     if tip is None:
         return waiting
@@ -198,7 +198,7 @@ def captured(
 
 
 def remember(capture: Capture, snapshot: Snapshot) -> None:
-    """Keeps what a scan has learnt, where the disk allows it."""
+    """Stores the scan's state, if the disk allows it."""
     # Derived (I7): losing it costs time, and what was saved is saved.
     with suppress(StorageError):
         capture.remember(snapshot)

@@ -16,10 +16,10 @@ from gitcp.store.publish import described
 
 
 class Scope(NamedTuple):
-    """Whose checkpoints are listed: of this work tree, where nothing else is named.
+    """Which checkpoints to list: those of this work tree, unless something else is named.
 
     `everything` is the whole repository, `session` one session, with `branch` one line of it.
-    What was `imported` is listed only where that is requested, or its session is named.
+    An `imported` conversation is listed only on request, or if its session is named.
     """
 
     everything: bool = False
@@ -29,11 +29,11 @@ class Scope(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a scope holds, newest first; what has no number counts as 0.
+    """The checkpoints of a scope, newest first; one without a number counts as 0.
 
     Entries that are `reached` were read from branches, others from the list of numbers: it
-    may have what no branch leads to any more. That list is read as far as it is requested,
-    again each time.
+    may include checkpoints that no branch reaches any more. Each iteration reads that list
+    again, and only as far as needed.
     """
 
     entries: "list[Assigned] | _OfWorkTree"
@@ -54,7 +54,7 @@ class Found(NamedTuple):
 
 
 class _OfWorkTree:
-    """What belongs to a work tree, as the list of numbers has it, without what was pruned."""
+    """The checkpoints of a work tree, from the list of numbers, without pruned ones."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -67,7 +67,7 @@ class _OfWorkTree:
                 yield entry
 
     def outlines(self, *, below: int) -> list[tuple[BranchKey | str, str]]:
-        """Returns the branch and trigger of what is older than a number."""
+        """Returns the branch and trigger of each checkpoint older than a number."""
         places, (session, branch) = standing.belonging(self._workspace)
         current = f"{session}/{branch}"
         gone = {str(number) for number in self._gone}
@@ -115,7 +115,7 @@ def find(workspace: Workspace, scope: Scope, unreadable: list[str]) -> Found:
 
 
 def _without_imports(entries: list[Assigned], *, imported: bool) -> list[Assigned]:
-    """Returns entries without what was imported, or with it at the times it happened.
+    """Returns entries without the imported ones, or with these sorted in by their times.
 
     The others stay in their order, whatever the clocks said.
     """
@@ -151,7 +151,7 @@ def _of_all(
             for checkpoint in store.line(info.tip):
                 if checkpoint.oid in found:
                     break
-                # What its number says of it need not be read again.
+                # The list of numbers says this already; the commit need not be read.
                 number = known.get((checkpoint.id, checkpoint.trailers.key))
                 found[checkpoint.oid] = (
                     number._replace(commit=checkpoint.commit)

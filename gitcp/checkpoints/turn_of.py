@@ -22,7 +22,7 @@ _FARTHEST = 1000
 class Turn(NamedTuple):
     """A turn of an agent: its checkpoints, oldest first.
 
-    `before` is the state that was there before it in its work tree.
+    `before` is the state of its work tree before the turn.
     """
 
     checkpoints: tuple[Checkpoint, ...]
@@ -53,7 +53,7 @@ def turn_of(workspace: Workspace, checkpoint: Checkpoint) -> Turn | None:
 
 
 def state_before(store: Store, checkpoint: Checkpoint) -> Checkpoint | None:
-    """Returns the state that was there before a checkpoint, in its work tree, or None."""
+    """Returns the state of a checkpoint's work tree before that checkpoint, or None."""
     around = Surroundings(store.numbers, store.labels, store.checkpoint)
     return around.before(checkpoint)
 
@@ -86,7 +86,8 @@ def _end(store: Store, inner: Checkpoint) -> Checkpoint:
         if entry.trigger in turns.ENDS:
             found = store.checkpoint(entry.commit)
             if found is None:
-                # Pruned: what is left of the turn is not told apart from what came after.
+                # After a prune, the rest of the turn cannot be told from what came after
+                # it.
                 break
             last = found
         if entry.trigger == TURN_END:
@@ -97,7 +98,7 @@ def _end(store: Store, inner: Checkpoint) -> Checkpoint:
 def spoken_in(
     workspace: Workspace, checkpoint: Checkpoint, turn: Turn | None
 ) -> SpokenTurn | None:
-    """Returns what was spoken last, as a checkpoint has it: in its turn, if it ends one.
+    """Returns the last spoken turn in a checkpoint; if it ends a turn, that one.
 
     Raises:
         CorruptError: a segment of the conversation is missing or damaged.
@@ -121,7 +122,7 @@ def spoken_in(
 def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
     """Returns the records that a turn added to the conversation that its end has.
 
-    With them come older ones that the client has rewritten meanwhile.
+    They include older ones that the client has rewritten meanwhile.
 
     Raises:
         CorruptError: a segment of the conversation is missing or damaged.

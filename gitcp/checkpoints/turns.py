@@ -15,11 +15,11 @@ from gitcp.format.numbers import Assigned
 if TYPE_CHECKING:
     from gitcp.format.layout import BranchKey
 
-# What is made while a turn runs, and folded into it.
+# Triggers of checkpoints that are made while a turn runs, and folded into it.
 INNER = frozenset({TURN_START, BEFORE_COMMAND, TOOL, SUBAGENT_STOP, "interval"})
-# What a row can begin with, seen from its end, that more of the same turn follows.
+# Triggers of a row's newest checkpoint that can have more of the same turn below.
 ENDS = frozenset({TURN_END, BEFORE_COMMAND, TOOL, SUBAGENT_STOP})
-# After these on a branch, what came before belongs to no turn that is still open.
+# Below one of these on a branch, no checkpoint belongs to a turn above it.
 BORDERS = frozenset({TURN_END, TURN_START, "restore", "before-restore", "fork"})
 
 
@@ -48,17 +48,17 @@ class Row(NamedTuple):
 
 
 class _Fold:
-    """Which row an entry of a timeline belongs to, asked for from the newest on.
+    """Finds the row of each entry of a timeline; the caller begins with the newest.
 
-    `running` are the rows that may get more: of each branch one, by the place of its end.
-    Two agents may take turns at the same time: each branch has its own.
+    `running` has the row of each branch that may get more entries, by the position of its
+    end. Two agents may work at the same time, so each branch has a row of its own.
     """
 
     def __init__(self) -> None:
         self.running: dict[BranchKey | str, int] = {}
 
     def row(self, at: int, entry: Assigned) -> int:
-        """Returns the place of the entry that the row ends with: `at` for a new row."""
+        """Returns the position of the entry that ends the row: `at` for a new row."""
         row = self.running.get(entry.key)
         if row is not None and entry.trigger in INNER:
             if entry.trigger == TURN_START:

@@ -1,7 +1,7 @@
 """Removes the work tree that a killed `fork --worktree` left without a branch.
 
-It is known by what it holds: nothing that its commit and the checkpoint do not hold as well.
-So nothing is lost with it, even if the user made it.
+It is recognized by its content: it holds nothing that its commit or the checkpoint does not
+hold as well. So its removal loses nothing, even if the user made it.
 """
 
 import os
@@ -24,7 +24,7 @@ def clear(
     steps: FilePlan,
     branch: Current,
 ) -> None:
-    """Removes such a work tree at a directory; of any other nothing is changed.
+    """Removes such a work tree at a directory; changes nothing in any other.
 
     `steps` are those that write the checkpoint's files there.
 
@@ -48,7 +48,7 @@ def clear(
         root.forget()
         export_files.take_back(root, start, steps)
         if os.listdir(root.fd) != [".git"]:
-            # It holds something else: put back what was taken.
+            # It holds something else: put back what was removed.
             export_files.write_whole(root, start, steps)
             return
     _remove(workspace, directory)

@@ -23,12 +23,13 @@ def watch(
     """Yields each checkpoint made, and each reason why one could not be; never ends.
 
     One is due when the newest of the current branch is `seconds` old, whatever made it.
-    Without `seconds`, `intervalMinutes` tells, as it is at the time; 0 is never.
+    Without `seconds`, the present value of `intervalMinutes` counts; 0 means never.
     """
     looked = 0.0
     while True:
         with suppress(GitcpError):
-            # What cannot be read now is said when the next one is due.
+            # If it cannot be read now, the error is reported when the next checkpoint
+            # is due.
             workspace.refresh()
         interval = workspace.settings.interval if seconds is None else seconds
         if not interval:
@@ -37,11 +38,12 @@ def watch(
         current = workspace.current()
         tip = workspace.store.tip(current.session, current.branch)
         now = clock()
-        # A checkpoint of the future was made before the clock was set right.
+        # A checkpoint from the future was made before the clock was corrected.
         newest = tip.raw.epoch if tip is not None and tip.raw.epoch <= now else 0
         left = max(newest, looked) + interval - now
         if 0 < left <= interval:
-            # Sleeping on: a machine that was suspended, another process that saved.
+            # Sleep longer: the machine may have been suspended, or another process may
+            # have saved.
             sleep(min(left, _PAUSE))
             continue
         looked = clock()

@@ -1,10 +1,10 @@
 """Attributes changes to turns that ran at the same time, as far as the records tell.
 
 Between two checkpoints of a work tree only the turns that ran then can have changed a file,
-and of these only those whose tools edited it, or ran something else at that time. What is left
-for one of them alone is that one's; so is a file that then got what only one of them wrote
-by its tools. A
-person, and what a command left running, cannot be seen.
+and of these only those whose tools edited it, or ran something else at that time. A change
+that only one turn can have made belongs to that turn. So does a file with a text that only one
+of them wrote by its tools. A person's edits, and those of a process that a command left
+running, cannot be seen.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,11 +32,11 @@ _LOOKED_THROUGH = 1 << 20
 class Parted(NamedTuple):
     """Which of the paths that changed during a turn may not be its own.
 
-    `unsure` may be this turn's as well as that of the turns that stand there; `others` are
-    those of the turns that stand there, or of a restore. All other paths are this turn's
-    own; `also` has those that the turns that stand there have changed, or may have, at another
-    moment. `before` is the state that the turn began at, where that is not the state before its
-    first checkpoint.
+    Each maps paths to turns. `unsure` may be this turn's changes or those of the turns named;
+    `others` are changes of the turns named, or of a restore. All other paths are this turn's
+    own; `also` has those that the turns named changed, or may have changed, at another moment.
+    `before` is the state that the turn began at, where that is not the state before its first
+    checkpoint.
     """
 
     unsure: dict[bytes, tuple[Span, ...]]
@@ -50,7 +50,7 @@ class Parted(NamedTuple):
 
 
 class _Segment(NamedTuple):
-    """What changed between two checkpoints that follow each other in a work tree."""
+    """The changes between two consecutive checkpoints of a work tree."""
 
     after: int
     until: int
@@ -59,7 +59,7 @@ class _Segment(NamedTuple):
 
 
 class Whose:
-    """Tells whose changes are, for any number of turns of one repository."""
+    """Attributes changes to turns, for any number of turns of one repository."""
 
     def __init__(self, store: Store, beside: Beside) -> None:
         self._store = store
@@ -67,7 +67,7 @@ class Whose:
         self._traces: dict[int, Trace] = {}
 
     def of(self, entry: Assigned) -> Parted | None:
-        """Returns how the changes of a checkpoint's turn are parted; None if it ran alone.
+        """Returns which changes of a checkpoint's turn may belong to others; None if it ran alone.
 
         Raises:
             CorruptError, TransferError: a checkpoint on the way cannot be compared.
@@ -82,7 +82,7 @@ class Whose:
         for segment in self._segments(span):
             running = _running((span, *others), segment)
             if segment.trigger == RESTORE and len(running) > 1:
-                # A person's doing, and no turn's.
+                # A person did this, not a turn.
                 for change in segment.changes:
                     theirs.setdefault(change.path, {})
                 continue
@@ -161,11 +161,11 @@ class Whose:
         ]
         if len(editors) == 1:
             return editors
-        # If none of them is known to have been able to, all are as likely.
+        # If the records exclude all of them, all are equally likely.
         return able or running
 
     def _came(self, text: bytes, change: Change) -> bool:
-        """Whether a text is in a file, and was not there before."""
+        """Whether a text is new in a file."""
         read = self._store.repository.objects
         old, new = (
             b"".join(read.content(entry.oid))
@@ -187,7 +187,7 @@ class Whose:
         return self._traces[number]
 
     def _segments(self, span: Span) -> Iterator[_Segment]:
-        """Yields what changed since before a turn began, checkpoint by checkpoint."""
+        """Yields the changes since the state before a turn, checkpoint by checkpoint."""
         down_to = min(span.after, span.row.first.number - 1)
         last: tuple[int, Checkpoint] | None = None
         for entry in self._beside.timeline(span, down_to):
@@ -219,7 +219,7 @@ def shared_out(
 ) -> tuple[FileCounts, tuple[Change, ...]]:
     """Counts what is a turn's own of its changes; returns what may be another's as well.
 
-    All is its own where nothing is parted.
+    Without `parted`, all changes are the turn's own.
 
     Raises:
         CorruptError: a tree is missing or damaged.

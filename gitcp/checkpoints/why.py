@@ -38,25 +38,25 @@ from gitcp.store.checkpoint import Checkpoint
 
 By = Literal["agent", "hand", "unknown"]
 
-# What is saved in a turn, and before it at the same moment as the agent begins.
+# Triggers of checkpoints made in a turn, or at the moment when the agent begins.
 _OF_AGENT = (INNER | ENDS) - {TURN_START}
-# What else saves the files as people, or their git, have left them.
+# Other triggers, of checkpoints with files as people, or their git, left them.
 _BY_HAND = frozenset({TURN_START, "manual", "commit", "before-restore"})
-# So far back the log of HEAD is read, where git has to be asked for it.
+# How far back the log of HEAD is read, if git has to be asked for it.
 _MOVES = 10_000
 _COMMITTED = re.compile(rb"^[0-9a-f]+ ([0-9a-f]+) .*\tcommit\b", re.MULTILINE)
-# A turn that has not ended is taken to run on for so long.
+# How long a turn without an end counts as running.
 _RUNS_ON = datetime.timedelta(hours=12)
 
 
 class Origin(NamedTuple):
-    """Where lines come from: the checkpoint in which they first appear, and why it was made.
+    """The origin of lines: the checkpoint in which they first appear, and why it was made.
 
-    `by` is `agent` where a turn wrote them, `hand` where they were there before the next
-    turn began or a person saved, and else `unknown`. `prompt` is what the turn was asked,
-    `decisions` what was decided, tried and noted meanwhile. `beside` are the numbers of
-    other turns that may have written them, as they ran at the same time. `first` says that
-    it is the first checkpoint of all: the lines were there before.
+    `by` is `agent` if a turn wrote them, `hand` if they existed before the next turn began
+    or when a person saved, and otherwise `unknown`. `prompt` is the turn's prompt,
+    `decisions` the entries recorded meanwhile. `beside` are the numbers of other turns
+    that may have written them, as they ran at the same time. `first` says that it is the
+    first checkpoint of all: the lines are older.
     """
 
     checkpoint: Checkpoint
@@ -91,7 +91,7 @@ def why(
 ) -> list[Line]:
     """Returns the lines of a file, or some of them, each with where it comes from.
 
-    The file is the one on disk; where it is gone, as the newest checkpoint has it.
+    Reads the file on disk or, if it is gone, the one in the newest checkpoint.
 
     Raises:
         NotFoundError: the path is neither on disk nor in the newest checkpoint.
@@ -140,7 +140,7 @@ def _known(
         [one.version for one in versions],
         content,
         lines,
-        # While git still looks for the next one.
+        # Do this while git still searches for the next line.
         meanwhile=origins.of,
     )
     known = [None if at is None else origins.of(at) for at in found]
@@ -157,9 +157,9 @@ def _of_others(
     lines: tuple[int, int],
     known: "list[Origin | None]",
 ) -> "list[Origin | None]":
-    """Returns the origins of lines, with what others have saved of those unknown here.
+    """Returns the origins of lines; unknown ones are looked up in what others saved.
 
-    Git brought these lines from another work tree, or from those who pushed what was pulled.
+    Git brought these lines from another work tree, or from the authors of pulled sessions.
     """
     versions, tips = history.among_others(path, workspace.store.numbers.place)
     if not tips:
@@ -180,7 +180,7 @@ def _of_others(
 
 
 def _better(origin: "Origin | None", other: "Origin | None") -> "Origin | None":
-    """Returns what is known of a line here, unless another one knows more of it."""
+    """Returns the origin of a line known here, unless another work tree knows more."""
     if origin is None or (
         origin.by == "unknown" and other is not None and other.by != "unknown"
     ):
@@ -233,7 +233,7 @@ def _on_disk(workspace: Workspace, path: bytes) -> bytes:
 
 
 class _Origins:
-    """Where versions of a file come from; each is looked into once."""
+    """Finds the origin of each version of a file, once."""
 
     def __init__(
         self, workspace: Workspace, history: FileHistory, versions: list[FileVersion]
@@ -245,7 +245,7 @@ class _Origins:
         self._checkpoints: dict[str, Checkpoint | None] = {}
         self._whose = Whose(workspace.store, Beside(workspace.store))
         self._turns: dict[int, Row] = {}
-        # What was saved in a work tree while an agent was at work there.
+        # Checkpoints of a work tree that were made while an agent was at work there.
         self._meanwhile: set[int] = set()
         for place in {entry.place for entry in history.entries}:
             self._note([one for one in history.entries if one.place == place])
@@ -292,7 +292,7 @@ class _Origins:
         return Origin(checkpoint, one.entry, by, decisions=decisions)
 
     def _checkpoint(self, commit: str) -> Checkpoint | None:
-        """Returns the checkpoint in a commit; most are wanted several times."""
+        """Returns the checkpoint in a commit; cached, because most are needed several times."""
         if commit not in self._checkpoints:
             self._checkpoints[commit] = self._store.checkpoint(commit)
         return self._checkpoints[commit]
@@ -305,7 +305,7 @@ class _Origins:
         turn = self._turns.get(entry.number)
         own = turn.last.number if turn else entry.number
         if changers and own not in {each.last.number for each in changers}:
-            # All that is known of it is that it was of that turn.
+            # Nothing else is known of it than its turn.
             entry = changers.pop(0).last
             checkpoint = self._checkpoint(entry.commit) or checkpoint
             own = entry.number
@@ -324,7 +324,7 @@ class _Origins:
         return []
 
     def _decided(self, first: Checkpoint, last: Checkpoint) -> tuple[Decision, ...]:
-        """Returns what was added to the log from one checkpoint to another, both included."""
+        """Returns the entries added to the log from one checkpoint to another, both included."""
         parents = first.raw.parents
         with suppress(CorruptError):
             before = self._checkpoint(parents[0].hex()) if parents else None
@@ -334,7 +334,7 @@ class _Origins:
         return ()
 
     def _by_git(self, one: FileVersion, checkpoint: Checkpoint) -> bool:
-        """Whether a version came with a commit that was not made here meanwhile."""
+        """Whether a version came with a new commit that was not made in this work tree."""
         if one.entry.trigger == "commit" or one.before is None:
             return False
         base = checkpoint.trailers.base
@@ -350,7 +350,7 @@ class _Origins:
 
     @functools.cached_property
     def _committed_here(self) -> frozenset[bytes]:
-        """The commits of which git's log of HEAD says that they were made in this work tree."""
+        """The commits made in this work tree, according to git's log of HEAD."""
         repository = self._workspace.repository
         if repository.ref_storage != "files":
             told = reflog.moves(repository, _MOVES)

@@ -10,19 +10,19 @@ from gitcp.git.repository import Repository
 from gitcp.store.contents import Contents
 from gitcp.store.origin import Origin
 
-# What the settings say by default (gitcp.project.settings).
+# The defaults of the settings (gitcp.project.settings).
 USUAL = Extent(500 << 10, 4 << 30)
 
 
 class Allowance:
-    """Measures what was not made here, beyond what the user's own HEAD holds.
+    """Measures what a checkpoint made elsewhere holds beyond the user's own HEAD.
 
-    A pull has measured it, too. But plain git brings checkpoints past a pull, and `HEAD`
-    and the settings may be others by now.
+    A pull measures, too. But checkpoints may come by plain git, and HEAD and the
+    settings may have changed since.
     """
 
     def __init__(self, repository: Repository, limit: Extent | None = USUAL) -> None:
-        """Takes None for no limit, to recover what is left of a damaged repository."""
+        """None stands for no limit, to recover what is left of a damaged repository."""
         self._repository = repository
         self.limit = limit
         self._extents = Extents(repository.objects.tree, self._size_of)
@@ -31,8 +31,8 @@ class Allowance:
     def check(self, contents: Contents, origin: Callable[[], Origin]) -> None:
         """Raises if a checkpoint from elsewhere holds more than may be walked.
 
-        Its origin is asked for only where that matters; one that cannot be read is taken
-        for elsewhere.
+        The origin is read only if it matters; one that cannot be read counts as
+        elsewhere.
 
         Raises:
             TransferError: the checkpoint exceeds the limit.
@@ -45,7 +45,7 @@ class Allowance:
             made = origin()
             files, logs = made.files is not None, made.logs is not None
         if files:
-            # First: it says what pointers stand for.
+            # This comes first, because the lists say what pointers stand for.
             self._measure(contents, self.limit, contents.chunk_lists, None)
             self._measure(contents, self.limit, contents.files_oid, self.base())
         if logs:
@@ -86,5 +86,5 @@ class Allowance:
         with suppress(CorruptError):
             objects = self._repository.objects
             return size_of(objects, objects.chunked.meant_by(oid))
-        # That it is missing is said where it would be read.
+        # The code that reads it reports that it is missing.
         return 0

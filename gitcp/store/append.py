@@ -23,7 +23,7 @@ def append_checkpoint(
 ) -> Saved:
     """Makes a checkpoint at the tip of a branch, durably.
 
-    If another process was faster, it is made again on the new tip.
+    If another process was faster, the checkpoint is made again on the new tip.
 
     Raises:
         BranchMovedError: the branch kept moving, or the fork's name is taken.
@@ -51,7 +51,7 @@ def grow(
     """
     key = BranchKey.of(session, branch)
     thorough = False
-    # One id for all attempts: what a failed one leaves is known by it.
+    # All attempts share one id, by which the rest of a failed attempt is recognized.
     ident = ""
     for _ in range(_RETRIES):
         standing = store.standing(key, thorough=thorough)
@@ -71,7 +71,7 @@ def grow(
         try:
             built, rewritten = _build(store, transaction, session, branch, draft, tip)
         except CorruptError:
-            # The tip's own commit is whole; what it holds may not be.
+            # The tip's commit is intact; its content may not be.
             if thorough or tip is None:
                 raise
             thorough = True
@@ -86,7 +86,7 @@ def grow(
         commit = parse_commit(built.raw, len(built.oid))
         checkpoint = store.made(built.oid, commit, built.manifest)
         assert checkpoint is not None
-        # The files of a fork may never have been here.
+        # This work tree may never have had the files of a fork.
         here = draft.files_from is None and not draft.elsewhere
         give_number(store.numbers, checkpoint, here=here)
         return Saved(checkpoint, created=True, rewritten=rewritten)
@@ -105,7 +105,7 @@ def _build(
 ) -> tuple[Built | None, int]:
     """Returns the new commit, None if no change, and the segments it replaces."""
     with durable.storage("writing the checkpoint"):
-        # How far the ledger has come in the state to be saved.
+        # The ledger's position in the state to save.
         if draft.fork_of is not None:
             start = draft.fork_of.manifest
             position = LedgerPosition(start.effects, start.ledger)

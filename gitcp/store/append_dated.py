@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Dated(NamedTuple):
-    """A checkpoint to be of some branch, and when it happened, in seconds since 1970."""
+    """A draft for a branch, and when it happened, in seconds since 1970."""
 
     session: str
     branch: str

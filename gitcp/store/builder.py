@@ -1,7 +1,7 @@
 """Makes the objects of a checkpoint: `.gitcp`, the root tree, the commit (docs/format.md, 3 to 5).
 
-The one place that does, for a save, a fork, an import, a purge and LangGraph alike. Where
-the objects go is the sink's to know.
+No other code does, for a save, a fork, an import, a purge or LangGraph. A sink decides
+where the objects go.
 """
 
 import os
@@ -43,7 +43,7 @@ class ObjectSink(Protocol):
         """Adds a blob and returns its oid."""
 
     def add_tree(self, tree: Tree) -> bytes:
-        """Adds a tree and returns its oid; `complete` may be what stores it."""
+        """Adds a tree and returns its oid; it may be stored only by `complete`."""
 
     def add_commit(self, raw: bytes) -> bytes:
         """Adds a commit and returns its oid."""
@@ -53,7 +53,7 @@ class ObjectSink(Protocol):
 
 
 class BranchSlot(NamedTuple):
-    """A place on a branch: the number there, and the commit before it.
+    """A position on a branch: the number there, and the commit before it.
 
     `forked_from` is the id of the checkpoint that a new branch begins at.
     """
@@ -79,7 +79,7 @@ class Circumstances(NamedTuple):
 
 
 class Carried(NamedTuple):
-    """What a checkpoint says of its logs, mostly as the one before it does."""
+    """A checkpoint's properties of its logs, mostly those of the checkpoint before it."""
 
     conversation: Conversation | None = None
     decisions: LogTotals | None = None
@@ -90,7 +90,7 @@ class Carried(NamedTuple):
 
     @classmethod
     def of(cls, manifest: Manifest | None) -> Self:
-        """Returns what a manifest says; None for no logs at all."""
+        """Returns the properties in a manifest; None stands for no logs at all."""
         if manifest is None:
             return cls()
         return cls(*(getattr(manifest, name) for name in cls._fields))
@@ -151,7 +151,8 @@ class CheckpointBuilder:
     ) -> Built:
         """Makes the checkpoint of a draft; `extra` are trailers beside the usual ones.
 
-        Of the draft nothing is looked at that `content` and `carried` already reflect.
+        It ignores those parts of the draft that `content` and `carried` reflect
+        already.
         """
         ident = draft.id or os.urandom(6).hex()
         tree = content.counts.tree
@@ -255,7 +256,7 @@ class CheckpointBuilder:
 
     def _forked(self, manifest: Manifest, source: Checkpoint) -> Manifest:
         ident = os.urandom(6).hex()
-        # Another id; what it holds comes from where it came from.
+        # It has another id, but its content has the origin that it had.
         seal = self._seals.make(
             ident, source.files_oid, source.log_tree, source.origin, self._sink.scratch
         )

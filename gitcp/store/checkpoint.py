@@ -19,8 +19,8 @@ from gitcp.store.contents import Contents
 from gitcp.store.described import Described
 from gitcp.store.origin import Origin, Seals
 
-# Of a conversation from elsewhere: bytes and lines that are laid out for people. The
-# values in a text may take some twenty times its size.
+# Limits of a conversation made elsewhere that is parsed for people, in bytes and lines.
+# Parsed, a text may take twenty times its size.
 _LAID_OUT = 8 * 1024 * 1024
 _LINES_LAID_OUT = 100_000
 
@@ -191,10 +191,10 @@ class Checkpoint(Contents, Described):
             yield from logs.stream(self.log_tree, name, self.objects)
 
     def conversation_to_read(self) -> tuple[bytes, bool]:
-        """Returns what of a conversation is laid out for people; whether that is all.
+        """Returns the part of a conversation to show people, and whether that is all.
 
-        Of one that was made elsewhere these are its last lines: laid out, a record takes
-        many times the memory that it takes as text.
+        For one made elsewhere that is its last lines: parsed, a record takes many times
+        the memory of its text.
 
         Raises:
             CorruptError: a segment is missing or damaged.

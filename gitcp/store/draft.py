@@ -13,10 +13,10 @@ FORK = "fork"
 
 
 class FilesState(NamedTuple):
-    """The files of a checkpoint to be: tree, empty directories, what is missing.
+    """The files of a draft: tree, empty directories, paths that were not captured.
 
-    `lists` is the tree of the lists of chunked files. Not `captured` means that no files
-    were looked at: the checkpoint holds logs only.
+    `lists` is the tree of the lists of chunked files. If `captured` is false, no files
+    were read: the checkpoint holds logs only.
     """
 
     tree: bytes | None
@@ -40,7 +40,7 @@ def same_files(checkpoint: Checkpoint) -> FilesState:
 class GrownSource(NamedTuple):
     """The state of a source when records were added to it: its size and digest.
 
-    If the tip holds something else by now, `reread` gives the source as a whole.
+    If the tip holds something else by now, `reread` returns the whole source.
     """
 
     size: int
@@ -49,10 +49,11 @@ class GrownSource(NamedTuple):
 
 
 class NewRecords(NamedTuple):
-    """Conversation to store: the `whole` of a source, or only what is new.
+    """Records of a conversation to store: the `whole` source, or only new ones.
 
-    `data` is lines of JSON; `kind` is `messages` or an agent's name. What is `beside`,
-    as a subagent's transcript, is not what the checkpoint names as its conversation.
+    `data` is lines of JSON; `kind` is `messages` or an agent's name. A source `beside`
+    the conversation, such as a subagent's transcript, is stored but not named as the
+    checkpoint's conversation.
     """
 
     data: bytes
@@ -65,15 +66,15 @@ class NewRecords(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A checkpoint to be, on whatever branch it is appended to.
+    """A checkpoint that is not made yet; its branch is named when it is appended.
 
     Without `files` those of the tip stay; if there is no tip it holds none.
     `logs_from` takes conversation, decisions, steps and position from another
-    checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`
-    records that are new, or steps that were run, are not a reason for a checkpoint by
-    themselves. `files_from` is the checkpoint whose files were taken over without ever
-    being in the work tree. What took place `elsewhere`, before gitcp was there to see it,
-    says nothing of the present HEAD and is not among what was made in the work tree.
+    checkpoint instead of the tip; `fork_of` starts a new branch there. With `quiet`, new
+    records or steps alone are not a reason for a checkpoint. `files_from` is the
+    checkpoint whose files were copied without ever being in the work tree. A draft of
+    what happened `elsewhere`, before gitcp was installed, does not record the present
+    HEAD, and does not count as made in the work tree.
     """
 
     trigger: str = "manual"

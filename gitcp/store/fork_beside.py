@@ -30,10 +30,10 @@ def keep_beside(
     taken: Collection[RefKey] = (),
     unfit: Collection[RefKey] = (),
 ) -> KeptBeside:
-    """Forks a line as `BRANCH~SUFFIX`; the same line twice makes one fork.
+    """Forks a line as `BRANCH~SUFFIX`; a second call with the same line returns that fork.
 
-    `stem` is another name than the branch's own to go in front. No new fork gets a name that
-    is `taken`, and no branch that is `unfit` is given as the fork.
+    `stem` replaces the branch's name in front. A new fork never gets a `taken` name, and an
+    `unfit` branch is never returned as the fork.
 
     Raises:
         BusyError: the ref stayed locked.

@@ -1,6 +1,6 @@
 """Labels that checkpoints got after they were made (docs/format.md, 23).
 
-No commit is rewritten for one: what was pushed stays what it is. They stand in a file that
+A label does not rewrite a commit, so pushed commits stay valid. Labels are in a file that
 only grows; the last line about a checkpoint counts.
 """
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from gitcp.store.checkpoint import Checkpoint
 
 NAME = "labels.jsonl"
-# What a person has typed: more is not read.
+# The limit of the file, in bytes: people typed it.
 _LARGEST = 16 << 20
 
 
 class Labels:
-    """The labels given later in one repository; what others add is seen by each look."""
+    """The labels given later in one repository; each look sees what other processes added."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -71,7 +71,7 @@ class Labels:
             self._repository.make_directory(self._path.parent)
             new = not self._path.exists()
             if not new and not self._ends_whole():
-                # A process was killed while it wrote: that line says nothing.
+                # A process was killed while it wrote this line: ignore it.
                 data = b"\n" + data
             durable.append(self._path, data)
             durable.sync_file(self._path)

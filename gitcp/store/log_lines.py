@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-# A longer line of what was made elsewhere is not looked into: decoded, it takes many
-# times the memory that it takes as text.
+# A longer line in a log made elsewhere is not parsed: parsed, it takes many times the
+# memory of its text.
 LONGEST_FOREIGN = 8 * 1024 * 1024
 
 
 class Block(NamedTuple):
-    """Whole lines of a log, and where in it the first of them starts.
+    """Whole lines of a log, and the offset of the first one.
 
     A line that is longer than the reader takes has a block of its own, with the SHA-256
     of the line in place of its bytes.
@@ -29,7 +29,7 @@ def blocks(chunks: Iterable[bytes], longest: int | None) -> Iterator[Block]:
     """
     start = 0
     rest = bytearray()
-    # The line that is too long, as far as it has come.
+    # The part read so far of a line that is too long.
     passing: _Passing | None = None
     for chunk in chunks:
         at = 0
@@ -65,7 +65,7 @@ class _Passing:
         self.size = 0
 
     def take(self, chunk: bytes | bytearray) -> int:
-        """Takes what a chunk has of the line; returns where the next one begins, or 0."""
+        """Hashes the part of the line in a chunk; returns where the next line begins, or 0."""
         end = chunk.find(b"\n")
         piece = chunk if end < 0 else chunk[:end]
         self._hashed.update(piece)

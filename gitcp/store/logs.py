@@ -28,7 +28,7 @@ def segments(root: bytes | None, name: LogName, read: ReadTree) -> list[bytes]:
 
 
 def in_common(one: Sequence[bytes], other: Sequence[bytes]) -> int:
-    """Returns how many segments two states of a source begin with alike."""
+    """Returns how many segments two states of a source have in common from the start."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
@@ -105,7 +105,7 @@ def end_of(
 def begins(
     root: bytes | None, name: LogName, data: memoryview, objects: Objects
 ) -> Meta | None:
-    """Returns the totals of a source that `data` begins with, all of it; else None.
+    """Returns the totals of a source if `data` begins with all of it; else None.
 
     Segments are compared by their ids: nothing that is stored is read.
     """

@@ -11,11 +11,12 @@ from gitcp.store.numbers import LOCK, NAME, Numbers
 def take_over(
     repository: Repository, theirs: Repository, *, timeout: float
 ) -> list[tuple[Assigned, int]]:
-    """Gives the checkpoints of another repository their numbers, before they come.
+    """Gives the checkpoints of another repository numbers here, before they are moved here.
 
-    If none is given here yet, they keep those that they have, with their places. Else
-    they get new ones, and another place: in the timeline they come before what was made
-    since. Returns what each was there, and its number here, oldest first.
+    If this repository has assigned no number yet, they keep their numbers and places.
+    Otherwise they get new numbers, and those of the folder get another place: the
+    timeline lists them before what was made since. Returns each entry of the other
+    list, and its number here, oldest first.
 
     Raises:
         BusyError: another process kept a list of numbers.

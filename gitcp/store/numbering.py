@@ -22,8 +22,9 @@ _COMPLETE = "numbered"
 def number_all(store: Store, *, place: str | None = None) -> None:
     """Gives every checkpoint of this repository's branches its number, oldest first.
 
-    `place` is where those were made that have none; by default it is found out. In a bare
-    repository nothing is numbered: it holds what adapters keep, or is a server's.
+    `place` is where the checkpoints without a number were made; by default it is found
+    out. A bare repository gets no numbers: adapters keep their records there, or it is a
+    server's.
 
     Raises:
         BusyError: another process kept the list of numbers.
@@ -43,7 +44,7 @@ def number_all(store: Store, *, place: str | None = None) -> None:
         for oid in refs.values()
         if oid in unnamed
     ]
-    # Of each branch the oldest comes first, whatever the clocks said.
+    # On each branch the oldest comes first, whatever the clocks said.
     ordered = heapq.merge(*lines, key=lambda checkpoint: checkpoint.manifest.created)
     trees = _linked_trees(store)
     wanted = {}
@@ -58,7 +59,7 @@ def number_all(store: Store, *, place: str | None = None) -> None:
 
 
 class _Known:
-    """For which branches and which list of numbers no number was missing; derived."""
+    """Remembers with which branches and list no number was missing; derived."""
 
     def __init__(self, store: Store, tips: Iterable[str]) -> None:
         self._store = store
@@ -74,7 +75,8 @@ class _Known:
 
     def note_complete(self) -> None:
         """Notes that none is missing now."""
-        # Looking makes no directory; and a repository without a number has no list.
+        # A reader must not make a directory, and a repository without numbers has no
+        # list.
         with suppress(StorageError), durable.storage("noting that all have a number"):
             durable.replace(self._path, self._state(), sync=False)
 
@@ -87,7 +89,7 @@ class _Known:
 def _unnumbered(store: Store, tip: str, damaged: list[str]) -> Iterator[Checkpoint]:
     """Yields the newest checkpoints of a branch, down to the first that has a number.
 
-    A tip below which one cannot be read is added to `damaged`.
+    A tip with an unreadable checkpoint below it is added to `damaged`.
     """
     try:
         newest = store.checkpoint(tip)
@@ -96,7 +98,7 @@ def _unnumbered(store: Store, tip: str, damaged: list[str]) -> Iterator[Checkpoi
         for checkpoint in store.line(newest):
             if store.numbers.number_of(checkpoint) is not None:
                 return
-            # One that cannot be read has no number, nor has what follows it.
+            # An unreadable checkpoint gets no number; nor do those after it.
             _ = checkpoint.manifest
             yield checkpoint
     except (CorruptError, FormatTooNewError):
@@ -113,9 +115,9 @@ def _linked_trees(store: Store) -> frozenset[str]:
 
 
 def _place(checkpoint: Checkpoint, trees: frozenset[str]) -> str:
-    """Returns where a checkpoint without a number was made, as far as it tells.
+    """Returns the place of a checkpoint without a number, as far as its names tell.
 
-    In a linked work tree sessions, or branches of an agent's, have the tree's name.
+    Sessions made in a linked work tree, or branches of an agent there, have its name.
     """
     with suppress(CorruptError, FormatTooNewError):
         if checkpoint.origin.files is not None or checkpoint.trigger == IMPORT:
@@ -126,7 +128,7 @@ def _place(checkpoint: Checkpoint, trees: frozenset[str]) -> str:
 
 
 def note_pruned(store: Store, tip: Checkpoint, new: str) -> None:
-    """Notes the numbers that go as a branch becomes a pruned form of itself.
+    """Notes the numbers that are pruned when a branch becomes a pruned form of itself.
 
     Raises:
         BusyError, StorageError: nothing was noted.

@@ -1,7 +1,7 @@
 """Numbers of checkpoints: each is permanent in its repository (docs/format.md, 22).
 
-They stand in a file beside git's own: it outlives `rm -rf .git/gitcp`, and nothing that
-copies refs takes it along. It only grows; a number is never given again.
+They are in a file beside git's own: it outlives `rm -rf .git/gitcp`, and copying refs
+does not copy it. It only grows; a number is never assigned twice.
 """
 
 import errno
@@ -39,21 +39,21 @@ from gitcp.store.checkpoint import Checkpoint
 NAME = "gitcp-numbers"
 LOCK = "numbers.lock"
 _HEADS = rb"\n([+=-]) (\d+) ([0-9a-f]{12}(?= ))?"
-# An index takes about as long as so many searches through the whole list.
+# Building an index takes about as long as so many searches through the whole list.
 _SEARCHES = 10
 # Bytes: a few lines.
 _FEW = 2_000
 
 
 class _Index(NamedTuple):
-    """Where lines begin, by kind and number, and where ids stand in them."""
+    """Offsets of lines, by kind and number, and offsets of ids in them."""
 
     lines: dict[tuple[bytes, bytes], int]
     ids: dict[bytes, list[int]]
 
 
 class Numbers:
-    """The numbers of one repository; what other processes add is seen by each look."""
+    """The numbers of one repository; each look sees what other processes added."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -61,7 +61,7 @@ class Numbers:
         # The lines, each after a newline, so that one search finds any of them.
         self._raw = b"\n"
         self._file: tuple[int, int] | None = None
-        # When all that had no number got one, by the monotonic clock.
+        # When every checkpoint last got its number, by the monotonic clock.
         self.completed = float("-inf")
         # Bytes that were searched without an index.
         self._searched = 0
@@ -80,7 +80,7 @@ class Numbers:
     def of(self, ident: str, key: BranchKey | None = None) -> int | None:
         """Returns the number of a checkpoint, by its id and branch; None: it has none.
 
-        An id alone will do where nothing hangs on it: a stranger may have given it twice.
+        Use the id alone only if nothing depends on it: pulled checkpoints may repeat one.
         """
         self._look()
         for at in self._places(ident):
@@ -168,7 +168,7 @@ class Numbers:
             line = decode_line(raw)
             if isinstance(line, Assigned) and line.place == own.place:
                 yield self.find(line.number) or line
-        # These may have got their numbers later.
+        # These may have been numbered later.
         for entry in self.newest_first() if own.place == MAIN_TREE else ():
             if entry.place == BEFORE_GIT:
                 yield self.find(entry.number) or entry
@@ -181,14 +181,14 @@ class Numbers:
         return line if isinstance(line, Assigned) else None
 
     def unnamed(self, commits: Iterable[str]) -> set[str]:
-        """Returns which of these commits no checkpoint with a number has, or had."""
+        """Returns those of these commits that no numbered checkpoint has, or had."""
         self._look()
         return unnamed(self._raw, commits)
 
     def assign(self, wanted: Iterable[Assigned]) -> list[int]:
         """Gives checkpoints their numbers, durably; those that have one keep it.
 
-        The numbers in `wanted` are not looked at.
+        The number that an item of `wanted` holds is ignored.
 
         Raises:
             BusyError: another process kept the file.
@@ -279,7 +279,7 @@ class Numbers:
         self._file = (status.st_ino, known + len(added))
 
     def _next(self) -> int:
-        """Returns the next free number; what a damaged line may have given stays given."""
+        """Returns the next free number; skips one that a damaged line may have assigned."""
         damaged = 0
         for raw in self._backwards():
             line = decode_line(raw)
@@ -296,7 +296,8 @@ class Numbers:
             self._look()
             new = self._file is None
             if not self._raw.endswith(b"\n"):
-                # A process was killed while it wrote: that line stays, and says nothing.
+                # A process was killed while it wrote this line: it stays, and is
+                # ignored.
                 data = b"\n" + data
             fd = durable.open_own(self._path, os.O_WRONLY | os.O_APPEND)
             try:
@@ -322,7 +323,7 @@ class Numbers:
         return self._raw[start : end if end >= 0 else None]
 
     def _places(self, ident: str) -> Iterator[int]:
-        """Yields where an id is in the lines, the last place first."""
+        """Yields the offsets of an id in the lines, the last first."""
         index = self._indexed()
         if index is not None:
             yield from reversed(index.ids.get(ident.encode("ascii"), ()))
@@ -339,7 +340,7 @@ class Numbers:
         return decode_line(self._line_around(at + 1)) if at >= 0 else None
 
     def _place(self, kind: bytes, number: int) -> int:
-        """Returns where the newline before that line is; -1 if there is none."""
+        """Returns the offset of the newline before that line; -1 if there is none."""
         index = self._indexed()
         if index is not None:
             return index.lines.get((kind, b"%d" % number), -1)
@@ -354,7 +355,7 @@ class Numbers:
         return self._kinds[kind]
 
     def _search(self, wanted: bytes, end: int) -> int:
-        """Returns where something last stands before an end; -1 where it does not."""
+        """Returns the last offset of some bytes before an end; -1 if there is none."""
         at = self._raw.rfind(wanted, 0, end)
         self._searched += end - max(at, 0)
         return at

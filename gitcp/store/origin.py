@@ -1,7 +1,7 @@
 """Provenance: seals checkpoints, and tells those made here from those made elsewhere.
 
-Each repository has a secret key. What is made in it is sealed with that key; what
-bears no such seal was made elsewhere (docs/format.md, 5).
+Each repository has a secret key, and seals with it the checkpoints made there. A
+checkpoint without such a seal was made elsewhere (docs/format.md, 5).
 """
 
 import hashlib
@@ -60,7 +60,7 @@ HERE = Origin(None, None)
 
 
 class Seals:
-    """Seals what is made in a repository, and tells it from what is not."""
+    """Seals the checkpoints made in a repository, and tells them from others."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -104,9 +104,9 @@ class Seals:
         files: bytes | None,
         logs: bytes | None,
     ) -> Sealed | None:
-        """Returns the seal for what a checkpoint is to hold from now on.
+        """Returns the seal for the new content of an existing checkpoint.
 
-        What was not sealed here is not sealed by being changed here.
+        Changing a checkpoint that was not sealed here does not seal it.
         """
         verified = self._verified(contents, sealed)
         key = self._read()
@@ -127,7 +127,7 @@ class Seals:
         entries.pop(layout.RESERVED, None)
         files = objects.form.oid(TREE, trees.encode(entries)) if entries else None
         ident, logs = contents.trailers.id, contents.log_tree
-        # Those of private stores are looked for only where our own does not fit.
+        # Private stores' keys are tried only if our own does not fit.
         for candidate in chain((key,), self._adopted()):
             try:
                 seal = _seal(candidate, ident, files, logs, claimed)

@@ -46,8 +46,8 @@ def publish(
 def give_number(numbers: Numbers, checkpoint: Checkpoint, *, here: bool) -> None:
     """Gives a checkpoint that was saved just now its number.
 
-    `here` says that it is of this work tree's files.
-    It is saved: where it cannot be numbered, that is told, and a later command does it.
+    `here` says that it holds this work tree's files. It is saved already: if it cannot
+    be numbered, this gives a notice, and a later command numbers it.
     """
     if without_number(checkpoint):
         return

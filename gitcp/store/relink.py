@@ -32,7 +32,7 @@ class Relink:
         self._session = session
         self._is_gone = is_gone
         self._extra = extra
-        # What became of a commit: another one, or what came before it.
+        # By commit: its new form or, if it is gone, the one before it.
         self._new: dict[bytes, bytes | None] = {}
         self._counts: dict[str, int] = {}
 

@@ -18,7 +18,8 @@ class RetentionRules(NamedTuple):
     """What to keep of each branch, besides what is never pruned.
 
     `last` newest checkpoints; those `within` seconds and all after them; labelled ones,
-    if `labelled`. With `counted` false those that stay anyway do not count in `last`.
+    if `labelled`. If `counted` is false, checkpoints that stay anyway do not count in
+    `last`.
     """
 
     last: int = 0
@@ -44,11 +45,12 @@ class RetentionDecision(NamedTuple):
 
 
 class RetentionGraph:
-    """All checkpoints that branches reach, each on the one line it is counted on.
+    """All checkpoints that branches reach, each on the one line where it counts.
 
     `damaged` has the branches, by ref, of which something cannot be read that decides
-    what stays, with the reason. Such a branch stays as it is. What a checkpoint holds
-    decides nothing, unless it is the last restore: `undo` goes to what that one names.
+    what stays, with the reason. Such a branch stays as it is. The content of a
+    checkpoint decides nothing, unless it is the last restore: `undo` goes to the
+    checkpoint that it names.
     """
 
     def __init__(self, store: Store, session: str | None = None) -> None:
@@ -58,8 +60,8 @@ class RetentionGraph:
         self.damaged: dict[str, str] = {}
         self.tips = {key.ref: (key, oid) for key, oid in tips.items()}
         self.lines = self._lines()
-        # Sessions that are threads of LangGraph, by component (docs/format.md, 15). What
-        # may go of them only LangGraph's own index can tell.
+        # Sessions that are threads of LangGraph, by component (docs/format.md, 15). Only
+        # LangGraph's own index can tell which of them may go.
         self.threads = {
             line.key[0] for line in self.lines if any(map(is_event, line.checkpoints))
         }
@@ -80,7 +82,7 @@ class RetentionGraph:
             oid = checkpoint.raw.parents[0] if checkpoint.raw.parents else None
 
     def _lines(self) -> list[BranchLine]:
-        """A fork's own checkpoints first, then what no line has of its own."""
+        """A fork's own checkpoints come first, then those that no line owns."""
         taken: set[bytes] = set()
         owned: dict[tuple[str, Key], list[Checkpoint]] = {}
         for own in (True, False):
@@ -96,7 +98,7 @@ class RetentionGraph:
         return [BranchLine(ref, key, tuple(ones)) for (ref, key), ones in owned.items()]
 
     def refs(self, keys: Collection[Key] | None) -> list[str]:
-        """Returns the refs to rewrite: all whose session has a line among `keys`.
+        """Returns the refs to rewrite: all of the sessions with a line among `keys`.
 
         Not those of damaged branches.
         """

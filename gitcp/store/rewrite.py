@@ -1,11 +1,11 @@
 """Rewrites existing branches without some checkpoints, or with other content; ids stay.
 
-The one place where the history of a branch changes. `prune` drops checkpoints;
-`purge` changes what checkpoints hold. Both decide the new content of one checkpoint,
-and `rewrite` does the rest: it makes new commits for it and for all that come after
-it (a commit names its parent), shares them among branches that share history, and
-moves all refs at one moment, durably (docs/format.md, 9). A save that is under way
-finds that its branch has moved and is made again on the new tip.
+No other code changes the history of a branch. `prune` drops checkpoints; `purge`
+changes what checkpoints hold. Both decide the new content of one checkpoint, and
+`rewrite` does the rest: it makes new commits for it and for all that come after it (a
+commit names its parent), shares them among branches that share history, and moves all
+refs at one moment, durably (docs/format.md, 9). A save that is under way finds that its
+branch has moved and is made again on the new tip.
 
 A caller holds the store's lock, so that no two rewrites and no `gc` meet:
 
@@ -76,7 +76,7 @@ def rewrite(
 ) -> Rewritten:
     """Rewrites the lines of refs and moves the refs, all or none.
 
-    Checkpoints saved meanwhile are taken along. A ref that does not exist is left out.
+    It includes checkpoints saved meanwhile. A ref that does not exist is left out.
 
     Raises:
         CorruptError: a commit cannot be read, or has more than one parent.
@@ -92,14 +92,15 @@ def rewrite(
             moving.append(ref)
     if not moving:
         return Rewritten({}, {})
-    # By far most is written by now; what is left is done under the locks.
+    # Nearly everything is written by now; the rest is done under the locks.
     txn.store()
 
     def decide() -> dict[str, str]:
         tips = ((ref, read(ref)) for ref in moving)
         return {ref: lines.tip(tip) for ref, tip in tips if tip is not None}
 
-    # Before they go: a number that was printed must say for ever what became of it.
+    # Before they are removed: a number that was printed must always say what happened
+    # to it.
     lines.note_gone()
     moved = txn.publish_together(moving, decide)
     lines.note_moved()
@@ -108,13 +109,13 @@ def rewrite(
 
 
 class _Rewriter:
-    """Old commits and what they become; shared history is made once."""
+    """Maps old commits to new ones; rewrites shared history once."""
 
     def __init__(self, store: Store, txn: Transaction, change: Change) -> None:
         self._store = store
         self._txn = txn
         self._change = change
-        # A commit that goes stands for what is before it; None for nothing.
+        # A removed commit maps to the one before it; None if there is none.
         self.images: dict[bytes, bytes | None] = {}
         self._gone: dict[bytes, str] = {}
         self._gone_from: list[tuple[str, BranchKey]] = []
@@ -130,7 +131,7 @@ class _Rewriter:
             self._store.numbers.note_gone(self._gone_from, self._store.now())
 
     def note_moved(self) -> None:
-        """Notes where checkpoints with numbers are now; without it they are searched for."""
+        """Notes the new commits of numbered checkpoints; without it they have to be searched."""
         if self._moved:
             with suppress(BusyError, StorageError):
                 self._store.numbers.note_moved(self._moved)

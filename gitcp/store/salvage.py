@@ -1,8 +1,8 @@
 """Finds what is left of a branch whose newest checkpoints are damaged.
 
-Commits say themselves which branch they are of, so nothing has to be written down
-beforehand: every commit in the repository is looked at. That takes seconds in a large
-repository, and happens only where something is damaged.
+Each commit names its branch, so no list is needed: gitcp reads every commit in the
+repository. That takes seconds in a large repository, and happens only if something is
+damaged.
 """
 
 import os
@@ -80,8 +80,8 @@ class Salvage:
             left = [
                 checkpoint for checkpoint in ones if checkpoint.commit not in replaced
             ]
-            # Of two commits of one checkpoint the younger form is the one with fewer
-            # before it: a pruning made it.
+            # If a checkpoint has two commits, the newer one has fewer commits before
+            # it: a prune made it.
             left.sort(
                 key=lambda each: (-each.seq, self._depth(each, ones), each.commit)
             )
@@ -101,7 +101,7 @@ class Salvage:
     def newest(self, key: Key, *, below: int | None = None) -> Checkpoint | None:
         """Returns the newest sound checkpoint of a branch, if there is one.
 
-        Sound means that all it holds by itself is here. With `below`, only smaller
+        Sound means that every object of its own is here. With `below`, only smaller
         numbers count.
         """
         try:
@@ -121,12 +121,12 @@ class Salvage:
         return True
 
     def check_sound(self, checkpoint: Checkpoint) -> None:
-        """Looks at all that a checkpoint holds by itself, contents of files apart.
+        """Reads every object of a checkpoint's own, except contents of files.
 
         Raises:
             CorruptError: some of it is missing or damaged.
         """
-        # Nothing is wrong with one that a newer gitcp reads.
+        # A checkpoint for a newer gitcp is not damaged.
         with suppress(FormatTooNewError):
             _ = checkpoint.manifest, checkpoint.empty_dirs
             checkpoint.skipped()
@@ -145,7 +145,7 @@ class Salvage:
             ) from exc
 
     def instead_of(self, key: Key, oid: str, cause: CorruptError) -> Checkpoint | None:
-        """Returns what stands for a damaged newest checkpoint, and says so."""
+        """Returns the checkpoint that replaces a damaged newest one, and gives a notice."""
         newest = self.newest(key)
         if newest is not None and newest.commit != oid:
             where = "/".join(decode(part) or part for part in key)

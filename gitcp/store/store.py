@@ -24,11 +24,11 @@ from gitcp.store.origin import Seals
 from gitcp.store.salvage import Salvage, Standing
 from gitcp.store.surroundings import Surroundings
 
-# Prunings that one look may meet, one after another.
+# How many prunes in a row one read may meet.
 _PRUNINGS = 5
 
 Clock = Callable[[], float]
-# Says how far the ledger of a session has come: its last number and its tip.
+# Returns the position of a session's ledger: its last number and its tip.
 FindPosition = Callable[[str], tuple[int, str]]
 
 
@@ -39,8 +39,8 @@ def _no_ledger(_session: str) -> tuple[int, str]:
 class Store:
     """The checkpoints of a repository.
 
-    A checkpoint that it appends holds `ledger_position` of its session: what a restore
-    of it rewinds the steps to.
+    A checkpoint that it appends records the `ledger_position` of its session, to which
+    a restore rewinds the steps.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Store:
     def tip(self, session: str, branch: str) -> Checkpoint | None:
         """Returns the newest checkpoint of a branch, or None if there is no branch.
 
-        If that one is damaged it is the newest sound one, which is told.
+        If that one is damaged, returns the newest sound one, and gives a notice.
 
         Raises:
             CorruptError: the ref does not point to a checkpoint, or none is sound.
@@ -124,7 +124,7 @@ class Store:
     def standing(self, key: BranchKey, *, thorough: bool = False) -> Standing:
         """Returns where a branch is, by encoded session and branch.
 
-        With `thorough` all that its tip holds is looked at, contents of files apart.
+        With `thorough`, every object of its tip is read, except contents of files.
 
         Raises:
             CorruptError: as `tip` does.
@@ -144,7 +144,8 @@ class Store:
                     return Standing(oid, checkpoint)
             except CorruptError as exc:
                 if self.repository.refs.read(ref) != oid:
-                    # A pruning moved the branch, and what it left has gone.
+                    # A prune moved the branch, and the objects that it dropped are
+                    # gone.
                     continue
                 checkpoint = self.salvage.instead_of(key, oid, exc)
                 if checkpoint is None:
@@ -159,7 +160,8 @@ class Store:
     def tips(self) -> Iterator[tuple[BranchKey, Checkpoint]]:
         """Yields the newest checkpoint of each branch, by encoded session and branch.
 
-        Of a damaged branch it is the newest sound one; one without any is left out.
+        For a damaged branch it is the newest sound one; a branch without any is left
+        out.
         """
         for key, oid in self.refs().items():
             with suppress(CorruptError):

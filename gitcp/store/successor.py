@@ -119,7 +119,7 @@ class Successor:
         return self._draft.quiet and not self._draft.decisions
 
     def _ledger_stayed(self, before: Manifest) -> bool:
-        # If two lines were joined the numbers alone do not tell.
+        # If two ledgers were joined, their numbers alone do not tell.
         same = before.ledger in {"", self._ledger.ledger}
         return same and before.effects == self._ledger.effects
 
@@ -206,10 +206,10 @@ class Successor:
         )
 
     def _origin(self, log_tree: bytes | None) -> Origin:
-        """Returns what of the new checkpoint was not made here.
+        """Returns the origin of the new checkpoint's files and logs.
 
-        Files that come from the work tree are the user's by then, whatever their author;
-        records that were made elsewhere stay so for as long as they are carried on.
+        Files from the work tree count as the user's, whatever their author; records made
+        elsewhere stay so in every checkpoint that holds them.
         """
         files_of, logs_of = self._draft.files_from, self._logs_of
         if self._draft.files is None:
@@ -285,7 +285,7 @@ def _head(repository: Repository) -> _Head:
         root = objects.commit(bytes.fromhex(head)).tree
         objects.tree(root)
     except CorruptError as exc:
-        # A damaged project is when checkpoints are needed most.
+        # Checkpoints are needed most when the project is damaged.
         notices.tell(
             f"HEAD is damaged ({exc.message}), so checkpoints are made without"
             " their base commit; `git fsck` shows more"

@@ -41,13 +41,13 @@ class Surroundings(NamedTuple):
     def before_turn(self, first: Checkpoint) -> Checkpoint | None:
         """Returns the state before a turn, by the turn's first checkpoint.
 
-        What was there as the turn began was not its doing.
+        The turn did not make what was there when it began.
         """
         return first if first.trailers.trigger == "turn-start" else self.before(first)
 
     def before(self, checkpoint: Checkpoint) -> Checkpoint | None:
         """Returns the state that was there before a checkpoint, in its work tree."""
-        # If the numbers cannot be read, nothing is known of what was before.
+        # If the numbers cannot be read, the earlier state is unknown.
         with suppress(StorageError):
             for entry in self.numbers.before(checkpoint.id, checkpoint.trailers.key):
                 with suppress(CorruptError, FormatTooNewError):

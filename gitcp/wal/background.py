@@ -11,15 +11,15 @@ from gitcp.errors import GitcpError
 from gitcp.git.consolidate import consolidate
 from gitcp.git.repository import Repository
 
-# A log is settled when nothing was added for this long, or when it is this old, or has
-# this many bytes; refs lag behind by no more.
+# A log is drained when nothing was added for this long, or when it is this old, or has
+# this many bytes; refs are never further behind.
 QUIET = 0.3
 OLDEST = 2.0
 BYTES = 4 * 1024 * 1024
-# Written faster than that: the writer pays for it.
+# If a writer is faster than the background thread, it drains the log itself.
 LIMIT = 16 * 1024 * 1024
 _RETRY = 5.0
-# With nothing to do its thread ends; the next write starts another.
+# The thread ends when it has nothing to do; the next write starts another.
 _IDLE = 5.0
 
 
@@ -35,7 +35,7 @@ class Drainable(Protocol):
         """The number of bytes of its write-ahead log that this process knows of."""
 
     def drain(self) -> None:
-        """Puts its redo log into git.
+        """Moves its log into git.
 
         Raises:
             BusyError, StorageError: the log stays.
@@ -43,7 +43,7 @@ class Drainable(Protocol):
 
 
 class _Due(NamedTuple):
-    """Something undrained: since when, and when it last grew."""
+    """When a log began to hold something undrained, and when it last grew."""
 
     what: Drainable
     first: float
@@ -51,9 +51,9 @@ class _Due(NamedTuple):
 
 
 class BackgroundDrainer:
-    """Settles what one store writes to redo logs; safe to share among threads.
+    """Drains the write-ahead logs of one store; safe to share among threads.
 
-    Its thread holds a reference to whatever is undrained, so the caller need not.
+    Its thread holds a reference to each undrained log, so the caller need not.
     """
 
     def __init__(self, repository: Repository, *, new_deltas: bool = False) -> None:
@@ -64,14 +64,14 @@ class BackgroundDrainer:
         _drainers.add(self)
 
     def _reset_after_fork(self) -> None:
-        # The parent of a child settles what it wrote.
+        # After a fork, the parent drains what it wrote itself.
         self._guard = threading.Condition()
         self._due: dict[int, _Due] = {}
         self._thread: threading.Thread | None = None
         self._closing = False
 
     def note(self, what: Drainable) -> None:
-        """Notes that a redo log has grown.
+        """Notes that a log has grown.
 
         Raises:
             BusyError, StorageError: the log has grown too large, and could not be drained.
@@ -85,7 +85,7 @@ class BackgroundDrainer:
                 thread = threading.Thread(
                     target=self._work, name="gitcp-settling", daemon=True
                 )
-                # If the process is ending already the log stays for the next one.
+                # If this process is ending already, the log stays for the next process.
                 try:
                     thread.start()
                 except RuntimeError:
@@ -97,12 +97,12 @@ class BackgroundDrainer:
             self.drain(what)
 
     def waits_for(self, what: Drainable) -> bool:
-        """Whether something of it is still to be settled."""
+        """Whether a log still holds something undrained."""
         with self._guard:
             return id(what) in self._due
 
     def drain(self, what: Drainable) -> None:
-        """Settles one log now.
+        """Drains one log now.
 
         Raises:
             BusyError, StorageError: the log stays.
@@ -111,15 +111,15 @@ class BackgroundDrainer:
             known = self._due.get(id(what))
         what.drain()
         with self._guard:
-            # What was written meanwhile has been noted again.
+            # `note` was called again for what was written meanwhile.
             if known is not None and self._due.get(id(what)) is known:
                 del self._due[id(what)]
 
     def flush(self) -> None:
-        """Settles everything.
+        """Drains everything.
 
         Raises:
-            BusyError, StorageError: some of it stays in its redo log.
+            BusyError, StorageError: some of it stays in its log.
         """
         with self._guard:
             waiting = [due.what for due in self._due.values()]
@@ -136,7 +136,7 @@ class BackgroundDrainer:
         consolidate(self._repository, force=True, new_deltas=self._new_deltas)
 
     def close(self) -> None:
-        """Settles everything and ends the thread; the next write starts it again.
+        """Drains everything and ends the thread; the next write starts it again.
 
         Raises:
             BusyError, StorageError: as `flush` does.
@@ -162,7 +162,7 @@ class BackgroundDrainer:
                     return
 
     def _ready(self) -> tuple[list[Drainable], float]:
-        """Returns what to settle now, and how long to wait if there is nothing."""
+        """Returns what to drain now, and how long to wait if there is nothing."""
         now = time.monotonic()
         ready = []
         wait = _IDLE
@@ -176,20 +176,20 @@ class BackgroundDrainer:
         return ready, wait
 
     def _tidy(self, ready: list[Drainable]) -> bool:
-        """Settles and merges packs; whether all went well."""
+        """Drains logs and merges packs; returns whether all went well."""
         well = True
         for what in ready:
             try:
                 self.drain(what)
             except GitcpError as exc:
-                # Nothing is lost: the log stays, and is settled later.
+                # Nothing is lost: the log stays, and is drained later.
                 _warn("settling %s failed: %s", what.label, exc)
                 well = False
         self.merge()
         return well
 
     def merge(self) -> None:
-        """Merges packs where there are too many; failing is told and does no harm."""
+        """Merges packs if there are too many; a failure is reported and does no harm."""
         try:
             consolidate(self._repository, new_deltas=self._new_deltas)
         except GitcpError as exc:

@@ -34,7 +34,7 @@ class LogClient:
         self._known_file = self._file.generation
 
     def reset_after_fork(self) -> None:
-        """Forgets the parent's lock, which is on its descriptor as well."""
+        """Forgets the parent's lock, which this process's descriptor shares."""
         self._file.close()
         self.mutex = threading.RLock()
         self._forget()
@@ -59,7 +59,7 @@ class LogClient:
         """
         with self.mutex:
             if not write and not self._file.exists():
-                # Looking must not leave a file behind.
+                # A reader must not leave a file behind.
                 self._file.close()
                 if self.moves:
                     # Another process has drained it.
@@ -78,7 +78,7 @@ class LogClient:
 
     def _notice_new_file(self) -> None:
         if self._file.generation != self._known_file:
-            # Another file: what the one before held is in git by now.
+            # It is another file: git has what the previous one held.
             self._known_file = self._file.generation
             self._forget()
 
@@ -88,7 +88,7 @@ class LogClient:
         self.generation += 1
 
     def news(self) -> Iterator[LogRecord]:
-        """Yields the records of other processes that were not yielded yet, absorbed.
+        """Absorbs the records of other processes that are new, and yields them.
 
         Raises:
             DamagedLogError: a record is damaged that may have been acknowledged.
