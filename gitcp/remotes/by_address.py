@@ -1,6 +1,6 @@
 """Opens a remote by its address: a git repository, a pattern over many, or an object store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ class Patience(NamedTuple):
 
 class GitRemote(OnePlace):
     """A git repository, reached by git."""
+
+    lists_all = True
 
     def __init__(
         self,
@@ -59,9 +61,14 @@ class GitRemote(OnePlace):
         return frozenset()
 
     def send(
-        self, updates: Sequence[Update], *, replaces: bool = False
+        self,
+        updates: Sequence[Update],
+        *,
+        replaces: bool = False,
+        elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
-        """Has git push."""
+        """Has git push; its own branches tell what it has."""
+        del elsewhere
         return git_remote.send(
             self._repository,
             self._sends,
@@ -108,21 +115,23 @@ def at(
     What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
     remote's name goes there and nowhere else.
     """
-    if shard_pattern.parse(address or name) is not None:
-        return git_at(repository, address or name, patience)
-    url = git_remote.address_of(repository, address or name)
-    if store_address.is_store(url):
-        place = open_place(url, patience.limits)
-        return ObjectStore(repository, place, url, patience.progress)
     asks = address or name
+    if shard_pattern.parse(asks) is not None:
+        return at_address(repository, asks, patience)
+    url = git_remote.address_of(repository, asks)
+    if store_address.is_store(url):
+        return at_address(repository, url, patience)
     return GitRemote(
         repository, name, patience, asks=asks, sends=name if alone else asks
     )
 
 
-def git_at(repository: Repository, address: str, patience: Patience) -> Remote:
-    """Returns what git reaches at an address, or at those of a pattern."""
+def at_address(repository: Repository, address: str, patience: Patience) -> Remote:
+    """Returns the remote at an address, whichever of the three it is."""
     pattern = shard_pattern.parse(address)
+    if pattern is None and store_address.is_store(address):
+        place = open_place(address, patience.limits)
+        return ObjectStore(repository, place, address, patience.progress)
     if pattern is None:
         return GitRemote(repository, address, patience, asks=address, sends=address)
 

@@ -6,7 +6,7 @@ read: the one moment in which the push happens (docs/format.md, 28).
 
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -62,6 +62,8 @@ class _Held(NamedTuple):
 
 class ObjectStore(OnePlace):
     """A remote that is an object store."""
+
+    lists_all = False
 
     def __init__(
         self, repository: Repository, place: Place, shown: str, progress: Told | None
@@ -125,10 +127,15 @@ class ObjectStore(OnePlace):
     # --- sending ----------------------------------------------------------------------
 
     def send(
-        self, updates: Sequence[Update], *, replaces: bool = False
+        self,
+        updates: Sequence[Update],
+        *,
+        replaces: bool = False,
+        elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
         """Stores a pack and a document for each branch."""
         del replaces
+        self._project |= frozenset(elsewhere)
         failed: list[TransferError] = []
         answers = {}
         for number, update in enumerate(updates, 1):

@@ -1,6 +1,6 @@
 """The interface of a remote, as push and pull use it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -13,9 +13,11 @@ class Remote(Protocol):
     """What sessions are pushed to and pulled from.
 
     It is asked for up to `named` sessions by their names; None is the usual number.
+    `lists_all` says whether one request returns all refs, however many there are.
     """
 
     named: int | None
+    lists_all: bool
 
     def advertised(self, prefixes: Sequence[str]) -> Advertised:
         """Returns its refs below some prefixes.
@@ -34,9 +36,16 @@ class Remote(Protocol):
         """Returns commits of the project that need not be sent, though it has no ref of them."""
 
     def send(
-        self, updates: Sequence[Update], *, replaces: bool = False
+        self,
+        updates: Sequence[Update],
+        *,
+        replaces: bool = False,
+        elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
         """Moves refs, each only if it is where it is expected to be; returns what was said.
+
+        `elsewhere` are commits of the project that its readers have from a git remote, in
+        addition to what `project` returned.
 
         Raises:
             TransferError: the remote cannot be reached, or the connection broke.

@@ -4,7 +4,7 @@ A session's branches and ledger are in one repository. So whatever is above this
 remote; it asks those repositories only that the sessions it is about can be in.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -32,6 +32,7 @@ class ShardedRemote:
     """A remote that is a pattern over git repositories."""
 
     named: int | None = _NAMED
+    lists_all = False
 
     def __init__(
         self, pattern: ShardPattern, open_at: Opener, *, interactive: bool
@@ -153,9 +154,14 @@ class ShardedRemote:
     # --- moving ---------------------------------------------------------------------
 
     def send(
-        self, updates: Sequence[Update], *, replaces: bool = False
+        self,
+        updates: Sequence[Update],
+        *,
+        replaces: bool = False,
+        elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
         """Has git push to each repository once; one that fails refuses what is its own."""
+        del elsewhere
         parts: dict[int, list[Update]] = {}
         for update in updates:
             number = self._number(update.ref)

@@ -48,7 +48,8 @@ class Pending(msgspec.Struct, frozen=True):
 
     `plain` is the commit that `new` stands for. It waits since `at`. It was refused `tries`
     times, the last time for `reason`, and is tried again from `due` on. Times are in
-    seconds since 1970.
+    seconds since 1970. `elsewhere` are commits of the project below it that an object store
+    need not hold, because a git remote has them.
     """
 
     ref: str
@@ -60,6 +61,7 @@ class Pending(msgspec.Struct, frozen=True):
     tries: int = 0
     due: float = 0.0
     reason: str = ""
+    elsewhere: tuple[str, ...] = ()
 
 
 class CloneNote(msgspec.Struct, frozen=True):
@@ -211,14 +213,17 @@ class Spool:
         """Notes how the last push went."""
         self._write(self.directory / "progress.json", progress, sync=False)
 
-    def pusher_lock(self) -> int | None:
+    def pusher_lock(self, *, asleep: bool = False) -> int | None:
         """Takes the lock of the one process that pushes; None if there is one.
+
+        With `asleep` it is the lock of the one that waits for the next try after a failure.
 
         Raises:
             StorageError: the disk refused.
         """
+        name = "retry.lock" if asleep else "pusher.lock"
         with durable.storage("locking the spool"):
-            return durable.try_lock(self.directory / "pusher.lock")
+            return durable.try_lock(self.directory / name)
 
     def _write(self, path: Path, value: object, *, sync: bool = True) -> None:
         with durable.storage("writing the spool"):

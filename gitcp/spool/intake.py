@@ -19,12 +19,13 @@ from gitcp.errors import (
 )
 from gitcp.format import layout
 from gitcp.format.layout import RefKey
-from gitcp.git import promised, shard_pattern, store_address
+from gitcp.git import promised, store_address
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace
 from gitcp.remotes import by_address as sources
+from gitcp.remotes import packs
 from gitcp.remotes.by_address import Patience
 from gitcp.secrets.policy import Gate
 from gitcp.spool.entries import (
@@ -87,11 +88,6 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
     (address,) = addresses
     if address == name:
         address = (repository.config.get(f"remote.{name.lower()}.url") or [name])[0]
-    if store_address.is_store(address):
-        raise UsageError(
-            f"{name} is an object store, which has no limit on pushes",
-            hint=f"`gitcp push {name}` sends to it now",
-        )
     if not _WITH_SCHEME.match(address):
         address = str(Path(repository.top or repository.git_dir, address).resolve())
     route = Route(
@@ -197,8 +193,8 @@ class _SpoolRelay:
     def prepare(self, sessions: Sequence[str]) -> None:
         """Makes the spool, and asks the remote once if it was never asked.
 
-        Of a pattern only the repositories of what is pushed now are asked: the others are
-        before anything is sent to them.
+        A pattern or an object store is asked for what is pushed now: for other sessions it is
+        asked before they are sent.
 
         Raises:
             TransferError: the remote cannot be reached.
@@ -211,9 +207,12 @@ class _SpoolRelay:
             self._gathering.configure(_way(repository, self._remote, self._route))
         if spool.listed() is None:
             limits = limits_of(self._workspace.settings.sharing)
-            source = sources.git_at(repository, self._remote, Patience(limits))
+            # By its name, for git: there are settings for it.
+            address = self._route.address
+            where = address if store_address.is_store(address) else self._remote
+            source = sources.at_address(repository, where, Patience(limits))
             prefixes: Sequence[str] = PREFIXES
-            if shard_pattern.parse(self._remote) is not None:
+            if not source.lists_all:
                 keys = {key.ledger for key in chosen(self._workspace, sessions)}
                 prefixes = layout.prefixes_of(keys, source.named) if keys else ()
             spool.note_listed(source.advertised(prefixes).refs if prefixes else {})
@@ -259,11 +258,18 @@ class _SpoolRelay:
                         *(update.ref, listed.get(update.ref), update.new, plain[key]),
                         clone=self._clone,
                         at=pending[update.ref].at if update.ref in pending else now(),
+                        elsewhere=self._elsewhere(update.new),
                     )
                     for key, update in good.items()
                 )
             )
         return answers
+
+    def _elsewhere(self, commit: str) -> tuple[str, ...]:
+        """Returns the anchors of a commit's pack: only its clone knows other remotes."""
+        if not store_address.is_store(self._route.address):
+            return ()
+        return tuple(sorted(packs.anchors(self._workspace.repository, [commit])))
 
     def _make_room(self) -> None:
         """Drops what has left; refuses more where that is not enough."""

@@ -37,14 +37,34 @@ def start(spool: Spool) -> None:
 def serve(spool: Spool) -> bool:
     """Sends what waits until nothing does; False if another process does so already.
 
+    After a failure it makes way until the next try: credentials are in the environment, and
+    a process that starts meanwhile may have those that this one lacks.
+
     Raises:
         GitcpError: the spool cannot be read or written.
     """
+    while _serve_once(spool):
+        if not _waits(spool):
+            return True
+        asleep = spool.pusher_lock(asleep=True)
+        if asleep is None:
+            # Another process waits for the next try already.
+            return True
+        try:
+            time.sleep(max(0.0, due(spool) - now()))
+        finally:
+            durable.unlock(asleep)
+    return False
+
+
+def _serve_once(spool: Spool) -> bool:
+    """Sends what waits until nothing does, or it fails; False if another process does so."""
     held = spool.pusher_lock()
     if held is None:
         return False
     try:
-        _serve(spool, until=lambda: False, beside=True)
+        before = spool.progress().failures
+        _serve(spool, until=lambda: spool.progress().failures > before, beside=True)
         _clear(spool)
     finally:
         durable.unlock(held)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 import msgspec
@@ -10,7 +9,6 @@ import msgspec
 from gitcp.errors import GitcpError, TransferError
 from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
-from gitcp.git import shard_pattern
 from gitcp.git.remote import REFUSED_THERE, Answer, Update
 from gitcp.git.transport import Limits
 from gitcp.git.unreachable import NoRepositoryError
@@ -81,7 +79,7 @@ def send(spool: Spool, owed: dict[str, str]) -> Sent:
     progress = spool.progress()
     arrived: Arrived = {}
     try:
-        source = sources.git_at(
+        source = sources.at_address(
             spool.gathering().repository, route.address, Patience(limits)
         )
         there = _ask(spool, source)
@@ -118,10 +116,8 @@ class _There(NamedTuple):
 
 def _ask(spool: Spool, source: Remote) -> _There:
     """Asks the remote for its refs; decides again what stands on a branch that is gone."""
-    route = spool.route()
-    assert route is not None
-    if shard_pattern.parse(route.address) is not None:
-        return _ask_shards(spool, source)
+    if not source.lists_all:
+        return _ask_named(spool, source)
     there = source.advertised(PREFIXES).refs
     with spool.locked():
         before = spool.listed() or {}
@@ -134,8 +130,12 @@ def _ask(spool: Spool, source: Remote) -> _There:
     return _There(there)
 
 
-def _ask_shards(spool: Spool, source: Remote) -> _There:
-    """Asks the repositories that something is to go to now."""
+def _ask_named(spool: Spool, source: Remote) -> _There:
+    """Asks a pattern, or an object store, for the sessions that are due.
+
+    Raises:
+        TransferError: it did not answer at all.
+    """
     moment = now()
     asked = frozenset(
         key.ledger
@@ -145,9 +145,12 @@ def _ask_shards(spool: Spool, source: Remote) -> _There:
     if not asked:
         return _There({}, asked)
     there: Mapping[str, str] = {}
-    # Of each that fails `why_not` tells: those that work must not wait for them.
-    with suppress(TransferError):
+    try:
         there = source.advertised(layout.prefixes_of(asked, source.named)).refs
+    except TransferError:
+        # Those repositories of a pattern that work must not wait for the others.
+        if all(source.why_not(key.ref) is None for key in asked):
+            raise
     with spool.locked():
         kept = {
             ref: oid
@@ -276,7 +279,10 @@ def _send(
 ) -> dict[str, Answer]:
     if not chosen:
         return {}
-    answers = source.send([update for update, _ in chosen.values()])
+    answers = source.send(
+        [update for update, _ in chosen.values()],
+        elsewhere={oid for _, one in chosen.values() for oid in one.elsewhere},
+    )
     return {ref: answers.get(ref, Answer("!", "no answer")) for ref in chosen}
 
 

@@ -151,6 +151,28 @@ def test_a_push_with_a_ledger_makes_few_requests(server, url, hub, tmp_path, enc
     push(ann, "ann's", "fast-forward")
 
 
+def test_what_saves_have_queued_reaches_the_bucket(
+    server, url, hub, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("GITCP_PUSH_INTERVAL", "0s")
+    ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    for repo in (ann, bob):
+        git(repo, "remote", "add", "shelf", url)
+        git(repo, "config", "gitcp.remote", "shelf")
+        git(repo, "config", "gitcp.autoPush", "save")
+        (repo / "a.py").write_text(repo.name)
+        gitcp(server, repo, "save", "-s", repo.name)
+        assert gitcp(server, repo, "status")["unsent"][0]["noted"]
+    for repo in (ann, bob):
+        before = len(server.requests())
+        gitcp(server, repo, "push", "--wait")
+        assert len(server.requests()) - before <= MOST
+        assert not gitcp(server, repo, "status")["unsent"]
+    assert results(gitcp(server, ann, "pull"))["bob/main"][0] == "created"
+    assert gitcp(server, ann, "verify")["ok"]
+
+
 def test_what_was_purged_leaves_the_bucket(server, url, hub):
     ann, bob = clone(hub, "ann"), clone(hub, "bob")
     save(ann, key_txt=b"not for others\n")

@@ -403,9 +403,6 @@ def test_what_cannot_wait_in_a_spool_is_refused_with_the_reason(ann, hub):
     git(ann, "config", "--add", "remote.origin.pushurl", "/a")
     git(ann, "config", "--add", "remote.origin.pushurl", "/b")
     assert "several addresses" in fails(ann, 2, "push", "--spool")
-    (ann.parent / "store").mkdir()
-    place = f"file://{ann.parent}/store"
-    assert "object store" in fails(ann, 2, "push", "--spool", place)
 
 
 def test_only_its_owner_can_read_the_spool(ann, hub):
