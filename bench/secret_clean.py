@@ -3,7 +3,8 @@
 Every text file below the directories counts once, however many copies there are; with
 `--binary`, all other files instead. Prints each report with its value, for a person to
 tell alarms that are false from test keys, and how many megabytes were looked at. `--most`
-takes a random sample of so many megabytes, the same one for the same `--seed`.
+takes a random sample of so many megabytes, the same one for the same `--seed`; `--each`
+does the same in each directory, so that no large package outweighs the others.
 """
 
 import argparse
@@ -49,11 +50,31 @@ def paths(tops: list[Path], seed: int) -> list[str]:
 
 
 def chosen(
-    tops: list[Path], *, binary: bool, most: float, seed: int
+    tops: list[Path], *, binary: bool, most: float, each: float, seed: int
 ) -> Iterator[tuple[str, int]]:
-    """Yields the path and size of distinct files of one sort, up to some megabytes."""
-    left = most * _MEGABYTE
+    """Yields the path and size of distinct files of one sort, up to some megabytes.
+
+    `most` is for all directories together, `each` for one of them.
+    """
     seen: set[bytes] = set()
+    limit = min(most, each) * _MEGABYTE
+    parts = [tops] if each >= most else [[top] for top in tops]
+    left = most * _MEGABYTE
+    for part in parts:
+        for path, size in _distinct(
+            part, binary=binary, limit=limit, seed=seed, seen=seen
+        ):
+            if left <= 0:
+                return
+            left -= size
+            yield path, size
+
+
+def _distinct(
+    tops: list[Path], *, binary: bool, limit: float, seed: int, seen: set[bytes]
+) -> Iterator[tuple[str, int]]:
+    """Yields the files that were not seen before, up to so many bytes."""
+    left = limit
     for path in paths(tops, seed):
         data = Path(path).read_bytes()
         digest = hashlib.blake2b(data, digest_size=16).digest()
@@ -85,11 +106,16 @@ def main() -> None:
     parser.add_argument("--binary", action="store_true")
     parser.add_argument("--library", action="store_true", help="with gitcp[secrets]")
     parser.add_argument("--most", type=float, default=1e9, help="megabytes")
+    parser.add_argument("--each", type=float, default=1e9, help="MB of each directory")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     files = chosen(
-        options.top, binary=options.binary, most=options.most, seed=options.seed
+        options.top,
+        binary=options.binary,
+        most=options.most,
+        each=options.each,
+        seed=options.seed,
     )
     tasks = [(path, size, options.library) for path, size in files]
     rows: list[Looked] = []

@@ -90,6 +90,8 @@ _RETURNS = re.compile(
 # A name in prose is of several words: `Next page token`.
 _PAGES = re.compile(
     rb"(?i)\b(?:next|prev(?:ious)?|page|continuation|pagination|public)[ \t]\Z"
+    # The digest of one, in the annotations of a deployment.
+    rb"|checksum/\Z"
 )
 _CALLED = frozenset({b"(", b"["})
 _QUOTES = frozenset({b'"', b"'"})

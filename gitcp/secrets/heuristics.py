@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import nothing, words
+from gitcp.secrets import nothing, well_known, words
 from gitcp.secrets.chance import ALONE, evidence
 
 _PLACEHOLDER = re.compile(
@@ -70,7 +70,7 @@ _STANDARD = re.compile(
     rb"(?:md5|sha-?\d{1,3}|plus|cbc|ctr|gcm|crypt)|utf-?\d{1,2}[bl]e)"
     rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
-    rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z]{2,20}\[[A-Za-z_][\w.]{0,60}\]"
+    rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z][\w-]{1,20}\[[\w.-]{1,60}\]"
     # A protocol and its version; what counts the visits of a page.
     rb"|[A-Za-z]{3,12}[ /_-]?v?\d{1,2}\.\d{1,2}|(?:G|GTM|AW)-[A-Z0-9]{6,11}"
     # A list of ciphers with signs before them; a number in the registry of Windows.
@@ -119,6 +119,8 @@ _MIXED_TURNS = 0.34
 _PLAIN_TURNS = 0.2
 _SHORT = 6
 _PLAIN_WORD = 8
+# Eight letters, most of them unlike.
+_LEAST_VARIED = 2.2
 _RANDOM = 3.0
 _VERY_RANDOM = 3.6
 _NO_PATH = 4.4
@@ -249,6 +251,8 @@ def plausible(value: bytes) -> bool:
         return False
     if _PARAMETER.search(value) or words.counts(value) or nothing.is_digest(value):
         return False
+    if len(value) >= _IRREGULAR and not _encodes(value):
+        return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
 
@@ -265,7 +269,7 @@ def mixed(value: bytes) -> bool:
 def password(value: bytes) -> bool:
     """Whether what stands for a password in a URL is one, and not a word or two."""
     value = unquote_to_bytes(value)
-    if placeholder(value) or value.lower() in _COMMON or not words.text(value):
+    if placeholder(value) or well_known.common(value) or not words.text(value):
         return False
     if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
         return False
@@ -344,29 +348,34 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         len(value) < _SHORT
         or b" " in value
         or placeholder(value)
-        or value.lower() in _COMMON
         or _VERSION.fullmatch(value)
         or _NUMBER.fullmatch(value)
     ):
         return False
     if len(value) >= _IRREGULAR and not _encodes(value):
         return False
+    if well_known.common(value) or words.named(value):
+        return False
     plain = value.strip(b"-:@_.")
     if _foreign(plain) or _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
         # Letters alone are a name, unless chance made them.
-        return value.isalpha() and evidence(value) >= ALONE
+        return (
+            value.isalpha()
+            and evidence(value) >= ALONE
+            and entropy(value) >= _LEAST_VARIED
+        )
     digits = re.search(rb"\d", value) is not None
     letters = re.search(rb"[A-Za-z]", value) is not None
     if not letters:
         return False
     if chance(value) or mixed_or_hex(value):
-        return digits and entropy(value) >= (2.2 if password else _RANDOM)
+        return digits and entropy(value) >= (_LEAST_VARIED if password else _RANDOM)
     # Chance did not make it. People make passwords like that: short ones, or of words.
     return (
         password
         and (len(value) < _IRREGULAR or (quoted and not _STRUCTURE.search(value)))
         and (digits or quoted)
-        and entropy(value) >= 2.2  # noqa: PLR2004  eight unlike
+        and entropy(value) >= _LEAST_VARIED
     )
 
 
@@ -381,11 +390,3 @@ def _encodes(value: bytes) -> bool:
     """Whether a value is not base64 of text, or a part of that text may be chance's."""
     plain = words.decoded(value)
     return plain is None or any(map(chance, _PARTS.findall(plain)))
-
-
-_COMMON = frozenset(
-    b"admin changeit changeme dev development guest letmein local localhost mysql none"
-    b" null pass passwd password postgres production qwerty redis root secret string test"
-    b" testing token true user username your-password undefined hunter2 foobar foo bar"
-    b" password1 password123 pwd pw".split()
-)

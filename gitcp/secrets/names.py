@@ -17,7 +17,8 @@ _BESIDE = re.compile(
     rb"|usages?|budget|cost|price|store|manager|service|error|message|valid\w*|src"
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
-    rb"|code|encryption|hashers?|encoding|storage|request|req|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
+    rb"|mint|program|contract|symbol|accounts?|cert(?:ificate)?s?|issuer|owner|supply|decimals"
+    rb"|amount|balance|modulus|exponent|curve|code|encryption|hashers?|encoding|storage|request|req|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
@@ -151,7 +152,7 @@ def holds(
     """
     if b" " in value or _NUMBERED.fullmatch(value):
         return False
-    if strength != PASSWORD and words.worded(value):
+    if strength != PASSWORD and (words.worded(value) or words.says_itself(value)):
         return False
     if loose and _SETS.fullmatch(value):
         return False

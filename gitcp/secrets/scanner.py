@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules
+from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules, well_known
 from gitcp.secrets.budget import Budget, TooMuchWorkError
 from gitcp.secrets.library import Library
 from gitcp.secrets.text import Text
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 20
+VERSION = 21
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
@@ -187,6 +187,8 @@ class Scanner:
                 yield rules.Match("env-value", value, at), lines.of(at)
         spans: list[tuple[int, int]] = []
         for match in rules.matches(text, work):
+            if well_known.published(match.value):
+                continue
             spans.append((match.start, match.start + len(match.value)))
             yield match, lines.of(match.start)
         if self._extra is None:

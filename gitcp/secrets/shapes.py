@@ -55,11 +55,16 @@ _ELSE = re.compile(
 )
 # What stands beside names like these is known to anyone who asks.
 _ID_NAME = re.compile(
-    rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint)"
+    rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint"
+    rb"|(?:next|page|paging|pagination|continuation|sync|scroll|resume)[_-]?token)"
     # The point of a public key, its number, and what it signed.
     rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}\[?[\"'`]?\Z"
 )
+# What a site shows, so that its owner is known.
+_SHOWN = re.compile(rb"(?i)verif(?:y|ication)[^\r\n]{0,40}\Z")
+# The last line of something, and a call of a method in the one below it.
+_METHOD = re.compile(rb"\.[a-z]{3,}(?:_[a-z]{3,})+\Z")
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
 # In a pattern a class of letters and how often it comes stand behind what does not change.
@@ -92,15 +97,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         head, tail = match["head"], match["tail"]
         start = match.start()
-        if _DECODED.search(data, max(0, start - 60), start) is not None:
-            continue
-        if _OF_HOST.match(data, match.end()) and data[start - 1 : start] != b":":
-            continue
-        if _PATTERN.match(data, match.end()) is not None:
-            continue
-        if is_digest(data, start) or _ID_NAME.search(data, max(0, start - 60), start):
-            continue
-        if _BEHIND_FULL.search(data, max(0, start - 130), start) is not None:
+        if _is_none(data, match):
             continue
         whole = _WHOLE.match(data, start)
         if whole is not None and (whole[2] or words.public(whole[1])):
@@ -136,6 +133,25 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         )
         if long and random and sum(map(len, long)) >= 2 * _LONG_NAMED:
             yield Token("shaped-token", match[0], match.start())
+
+
+def _is_none(data: bytes, match: re.Match[bytes]) -> bool:
+    """Whether what stands around a shape, or ends it, says that it is no token."""
+    start = match.start()
+    before = max(0, start - 60)
+    return (
+        _DECODED.search(data, before, start) is not None
+        or _METHOD.search(match["tail"]) is not None
+        or _SHOWN.search(data, before, start) is not None
+        or (
+            _OF_HOST.match(data, match.end()) is not None
+            and data[start - 1 : start] != b":"
+        )
+        or _PATTERN.match(data, match.end()) is not None
+        or is_digest(data, start)
+        or _ID_NAME.search(data, before, start) is not None
+        or _BEHIND_FULL.search(data, max(0, start - 130), start) is not None
+    )
 
 
 def _random_tail(head: bytes, tail: bytes) -> bool:

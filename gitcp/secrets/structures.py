@@ -52,6 +52,8 @@ _QUERY = re.compile(
 )
 # Of what is issued: a program has blanks, brackets and quotes.
 _OPAQUE = re.compile(rb"[A-Za-z0-9+/=_.~:-]+")
+# That of a picture: who may see the page may see it.
+_UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def keys(text: Text) -> Iterator[Token]:
@@ -83,6 +85,9 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         if match[1].lower() == b"anonymous":
             # Such a user gives an address, if anything.
+            continue
+        if words.spelt(match[2].lower()) == match[1].lower():
+            # The name of the user again.
             continue
         if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
             yield Token("url-password", match[2], match.start(2))
@@ -166,6 +171,12 @@ _SAYS_SECRET = re.compile(
 _NAMES_ID = re.compile(
     rb"(?:Id|_id|Hash|_hash|HASH|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
 )
+# What a digest is called beside it, and what finds something.
+_NO_KEY = re.compile(
+    rb"(?i)checksum|digest|fingerprint|thumbprint|sha-?[1235]"
+    rb"|(?:cache|partition|sort|primary|foreign|object|storage|idempotency|dedup\w{0,10}|lookup"
+    rb"|hash|index|group|item|row|map)[_.-]?key[ \"'=:]{1,4}(?:0x)?\Z"
+)
 # What a map finds something by.
 _OPENS_ENTRY = re.compile(rb"[{,][ \t\r\n]{0,40}[\"']?\Z")
 _ENDS_ENTRY = re.compile(rb"[\"']?[ \t]{0,4}:")
@@ -248,7 +259,9 @@ def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
 def _issued(value: bytes) -> bool:
     """Whether what a query holds is a key, and no program or text that was quoted for it."""
     return (
-        _OPAQUE.fullmatch(value) is not None and chance.evidence(value) >= chance.TOKEN
+        _OPAQUE.fullmatch(value) is not None
+        and _UUID.fullmatch(value) is None
+        and chance.evidence(value) >= chance.TOKEN
     )
 
 
@@ -310,7 +323,11 @@ def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         before = data[max(0, match.start() - _BEFORE) : match.start()]
         line = before[max(before.rfind(b"\n"), before.rfind(b"\r")) + 1 :]
-        if tokens.is_digest(data, match.start()) or _NAMES_ID.search(line) is not None:
+        if (
+            tokens.is_digest(data, match.start())
+            or _NAMES_ID.search(line) is not None
+            or _NO_KEY.search(line) is not None
+        ):
             continue
         if _OPENS_ENTRY.search(before) and _ENDS_ENTRY.match(data, match.end()):
             continue

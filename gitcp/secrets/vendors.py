@@ -66,7 +66,9 @@ PREFIXES = (
     ),
     ("webhook-secret", "whsec_ whsk_", r"[A-Za-z0-9+/]{24,}=*"),
     ("anthropic-key", "sk-ant-", r"[\w-]{24,}"),
-    ("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None- sess-", r"[\w-]{24,}"),
+    ("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", r"[\w-]{24,}"),
+    # The id of a session is shorter, or of hexadecimal digits.
+    ("openai-key", "sess-", rf"(?![0-9a-f]+{_CLOSED})[A-Za-z0-9]{{36,}}{_CLOSED}"),
     ("openrouter-key", "sk-or-v1- sk-or-", r"[0-9a-f]{48,}"),
     ("ai-key", "sk-", rf"[A-Za-z0-9]{{32,}}{_CLOSED}"),
     (
@@ -219,6 +221,10 @@ PREFIXES = (
             r"|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"
         ),
     ),
+    # DER of a private key or of PKCS #12, in one line: a sequence, then a version.
+    ("private-key", "MII", r"[A-Z][A-Za-z0-9+/]{2}IBA[ADz][A-Za-z0-9+/]{180,}={0,2}"),
+    ("private-key", "MIG", r"[A-Z]AgEAM[A-Za-z0-9+/]{120,}={0,2}"),
+    ("private-key", "MHcCAQEE", r"[A-Za-z0-9+/]{140,}={0,2}"),
     ("infisical-token", "st.", r"[0-9a-f-]{24,36}\.[0-9a-f]{32,}\.[0-9a-f]{32,}"),
     (
         "age-secret-key",

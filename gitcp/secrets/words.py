@@ -10,6 +10,8 @@ import itertools
 import re
 from collections import Counter
 
+from gitcp.secrets import chance
+
 _NAME = re.compile(rb"[\w:./$<>=?@!#*+~-]+", re.ASCII)
 _PART = re.compile(rb"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SNAKE = re.compile(
@@ -36,6 +38,7 @@ _ALGORITHMS = re.compile(
     rb"{2,40}+",
     re.IGNORECASE,
 )
+_JOINED = re.compile(rb"[A-Za-z]{2,}(?:_[A-Za-z]{2,}|_\d{1,2})+_?")
 _DIGITS = re.compile(rb"\d+(?:\.\d+)*")
 # A letter, and those that follow it in nine of ten places of the words in programs.
 _FOLLOWS = (
@@ -59,8 +62,15 @@ _P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _HEX_POINT = re.compile(rb"04[0-9a-fA-F]{128}")
 _SECP256K1 = 2**256 - 2**32 - 977
+# Of DER: as much of base64 as tells what it is, the tags, and what PKCS #5 and #12 are called.
+_DER_HEAD = 64
+_SEQUENCE, _INTEGER, _OBJECT_ID, _VERSIONED = b"\x30", b"\x02", b"\x06", b"\xa0"
+_ENCRYPTIONS = (
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x05",
+    b"\x2a\x86\x48\x86\xf7\x0d\x01\x0c",
+)
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
-_PRINTED = re.compile(rb"[ -~]{6,3000}")
+_PRINTED = re.compile(rb"[\t\n\r -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
 _NO_ALGORITHM = re.compile(rb'"alg"\s*:\s*"none"', re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
@@ -68,10 +78,41 @@ _TELLING = frozenset({b"secret", b"password", b"token", b"key", b"passphrase"})
 _TELLING_PARTS = 3
 _LEAST_COUNTED = 12
 _STEADY = 0.8
+# Digits that people write for the letters they look like.
+_LOOKS_LIKE = bytes.maketrans(b"013457", b"oieast")
+_LETTER_BY_DIGIT = re.compile(rb"[A-Za-z][013457]{1,2}(?=[A-Za-z])")
+_LEAST_REPLACED = 2
+_SURELY_WORDS = -0.4
+_SAYS_ITSELF = re.compile(
+    rb"(?i)(?<=[a-z]{2})(?:secret|token|passw)|(?:secret|token|password)(?=[a-z]{2})"
+)
 
 
 def worded(value: bytes) -> bool:
-    """Whether a value is made of words and a few numbers."""
+    """Whether a value is made of words and a few numbers, or of words spelt with digits."""
+    return _made_of_words(value) or (
+        len(_LETTER_BY_DIGIT.findall(value)) >= _LEAST_REPLACED
+        and not _HEX.fullmatch(value)
+        and chance.evidence(spelt(value)) < _SURELY_WORDS * len(value)
+    )
+
+
+def spelt(value: bytes) -> bytes:
+    """Returns a value with letters for the digits that people write in their place."""
+    return value.translate(_LOOKS_LIKE)
+
+
+def named(value: bytes) -> bool:
+    """Whether a value is words joined as a name in a program is, as `test_user_1_`."""
+    return _JOINED.fullmatch(value) is not None and chance.evidence(value) < 0
+
+
+def says_itself(value: bytes) -> bool:
+    """Whether a value holds a word like `secret` with letters beside it, as chance never does."""
+    return _SAYS_ITSELF.search(value) is not None
+
+
+def _made_of_words(value: bytes) -> bool:
     if not value.isascii():
         # A model writes a blank before a word as such a letter.
         value = value.translate(None, _NOT_ASCII)
@@ -149,7 +190,9 @@ def text(value: bytes) -> bool:
 
 
 def public(value: bytes) -> bool:
-    """Whether a value is a public key: a point on P-256 in base64, on secp256k1 in digits."""
+    """Whether a value is public: a point on P-256 in base64, on secp256k1 in digits, or DER."""
+    if value.startswith(b"M") and _public_der(_raw(value[:_DER_HEAD])):
+        return True
     hexadecimal = _HEX_POINT.fullmatch(value) is not None
     if not hexadecimal and (len(value.rstrip(b"=")) != _POINT or value[:1] != b"B"):
         return False
@@ -165,6 +208,28 @@ def public(value: bytes) -> bool:
         (y * y - x**3 + 3 * x - _P256_B) % _P256 == 0
         or (y * y - x**3 - 7) % _SECP256K1 == 0
     )
+
+
+def _public_der(raw: bytes) -> bool:
+    """Whether DER begins as a certificate, a public key or a signature does, and no private key.
+
+    A private key is a sequence that begins with its version, a small number. If it is
+    encrypted, it begins with the name of what encrypted it.
+    """
+    inner = _within(raw, _SEQUENCE)
+    if inner[:1] == _INTEGER:
+        return inner[1:2] > b"\x01"
+    first = _within(inner, _SEQUENCE)
+    return first[:1] == _VERSIONED or (
+        first[:1] == _OBJECT_ID and not first[2:].startswith(_ENCRYPTIONS)
+    )
+
+
+def _within(raw: bytes, tag: bytes) -> bytes:
+    """Returns the beginning of what an element of DER holds; nothing if its tag is another."""
+    if raw[:1] != tag or len(raw) < 2:  # noqa: PLR2004  a tag and a length
+        return b""
+    return raw[2 + (raw[1] & 0x7F if raw[1] & 0x80 else 0) :]
 
 
 def unsigned(value: bytes) -> bool:

@@ -32,6 +32,27 @@ SHA512 = bytes.fromhex(
     "6a09e667f3bcc908bb67ae8584caa73b3c6ef372fe94f82ba54ff53a5f1d36f1"
     "510e527fade682d19b05688c2b3e6c1f1f83d9abfb41bd6b5be0cd19137e2179"
 )
+SENTENCE = base64.b64encode(b"a sentence that says nothing\n").decode()
+PUBLIC_DER = base64.b64encode(
+    bytes.fromhex("30820122300d06092a864886f70d01010105000382010f003082010a0282010100")
+    + random.Random(45).randbytes(256)
+    + bytes.fromhex("0203010001")
+).decode()
+SIGNATURE_DER = base64.b64encode(
+    bytes.fromhex("3044022010") + random.Random(46).randbytes(65)
+).decode()
+PRIVATE_DER = base64.b64encode(
+    bytes.fromhex(
+        "308204bd020100300d06092a864886f70d0101010500048204a7308204a30201000282"
+    )
+    + random.Random(47).randbytes(500)
+).decode()
+SEALED_DER = base64.b64encode(
+    bytes.fromhex(
+        "3082052d305706092a864886f70d01050d304a302906092a864886f70d01050c301c04"
+    )
+    + random.Random(48).randbytes(500)
+).decode()
 UNSIGNED = base64.b64encode(b'{"alg":"none"}').decode().rstrip("=")
 SIGNED = base64.b64encode(b'{"alg":"HS256"}').decode().rstrip("=")
 CLEAN = {
@@ -355,6 +376,36 @@ CLEAN = {
         "https://play.example.net/?code=let%20a1%3D%5Bb2%2C%22K9%22%5D%3B%0AfX4%28a1%2CQ7%29%3B"
     ),
     "what is too short to be issued": 'const token = "eyJhsw5c";',
+    "a sentence in base64, with its line end": f'auth_token = "{SENTENCE}"',
+    "such a sentence, by itself": f"Authorization: Basic {SENTENCE}",
+    "the id of a session": "opened sess-5f4dcc3b5aa765d61d8327de",
+    "the digest that names a session": f"opened sess-{random.Random(41).randbytes(20).hex()}",
+    "a word in capitals that says what it is": 'client_secret: "VERYLONGSECRET9f8Xk2Lq7Zw4"',
+    "words spelt with digits": 'npm_token: "t0k3n-H34r-pl34s3"',
+    "more of them": 'secret = "s3cr3tK3yF0rT3sts"',
+    "a password that is one word, so spelt": 'password = "s3cr3t"; other_pwd = "other-s3cr3t"',
+    "a password that is the name of its user": "db://buildbot:bu1ldb0t@db.internal/b",
+    "a password that is one letter": "InputArg['ClearPassword'] = 'AAAAAAAAAAAAAAAA'",
+    "the name of a user of a test": 'form["reset_password"] = "test_user_1_"',
+    "a thing of a cloud and its number": (
+        "GENERATE_SESSION_TOKEN 'CaaS-QA[10-209-120-14_e772c8c0-ee55-4e8f-82f9-22576b494a62]'"
+    ),
+    "the token of a page": (
+        '"nextPageToken": "CjQIz5W-w6HRxAI6KQoCGAEKAiAACgIYAQoCIAAKAhgTCg4qDGV1cm9wZS13ZXN0"'
+    ),
+    "what tells a search engine who owns a site": (
+        '<meta name="google-site-verification" content="f_hV44nwPctDqY3hpyn52FduToodKfkuiJH588Q"/>'
+    ),
+    "a method behind the end of a line": "x = 1  # pw-0a49ee14c7f305f55ssm.delete_patch_baseline",
+    "the token of a picture": (
+        "https://h.example.net/o/a.jpeg?alt=media&token=4142e2a1-bf43-43b5-b7cf-6616be3fd4e3"
+    ),
+    "an example of a standard": "Authorization: Bearer mF_9.B5f-4.1JqM\ntoken=mF_9.B5f-4.1JqM",
+    "what a cache finds something by": f'cache_key = "{random.Random(42).randbytes(32).hex()}"',
+    "the digest of what is secret": f"checksum/secret: {random.Random(43).randbytes(32).hex()}",
+    "a coin": f'"tokenMint": "{random_base64(33, 44).replace("+", "a").replace("/", "b")}"',
+    "a public key in DER": f'jwt_secret: "{PUBLIC_DER}"',
+    "a signature in DER": f'token = "{SIGNATURE_DER}"',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -400,6 +451,16 @@ ALIKE = {
         f"https://a.example.net/?code={random_base64(30, 34).replace('+', 'a').replace('/', 'b')}"
     ),
     "a short one that is issued": 'token = "k3J9dLq0Xz7Y"',
+    "a sentence with a token in it": (
+        f'auth_token = "{base64.b64encode(b"token is k3J9dLq0Xz7Yv2mPqR").decode()}"'
+    ),
+    "a token for a session": f"with sess-{''.join(random.Random(49).choices(ALPHABET, k=40))}",
+    "digits within no words": 'token = "t0kq3xH34rz5v1"',
+    "a password of words spelt with digits": 'password = "Tr0ub4dorAndThr33"',
+    "a private key in DER": f'jwt_secret: "{PRIVATE_DER}"',
+    "one that is encrypted": f'jwt_secret: "{SEALED_DER[:400]}"',
+    "a private key in DER that has no name": f"deploy with {PRIVATE_DER} then",
+    "a key beside a word for one": f'api_key = "{random.Random(42).randbytes(32).hex()}"',
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
 

@@ -1,0 +1,41 @@
+"""Values that everybody knows: common passwords, and the examples that standards print."""
+
+import re
+
+from gitcp.secrets import words
+
+_COMMON = frozenset(
+    b"admin changeit changeme dev development guest letmein local localhost mysql none"
+    b" null pass passwd password postgres production qwerty redis root secret string test"
+    b" testing token true user username your-password undefined hunter2 foobar foo bar"
+    b" password1 password123 pwd pw".split()
+)
+# If one of the words of a password is one of these, spelt with digits, it is made up.
+_MADE_UP = frozenset(b"passwd password passphrase secret security token".split())
+# RFC 6749, 6750, 7009, 7515, 7636 and 7662.
+_PUBLISHED = frozenset(
+    b"2YotnFZFEjr1zCsicMWpAA tGzv3JOkF0XG5Qx2TlKWIA SplxlOBeZQQYbYS6WxSbIA gX1fBat3bV"
+    b" 7Fjfp0ZBr1KtDRbnfVdmIw czZCaGRSa3F0MzpnWDFmQmF0M2JW"
+    b" czZCaGRSa3F0Mzo3RmpmcDBaQnIxS3REUmJuZlZkbUl3 mF_9.B5f-4.1JqM vF9dft4qmT"
+    b" 45ghiukldjahdnhzdauz 23410913-abewfq.123483"
+    b" dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    b" E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
+    b" AyM1SysPpbyfDfZld3umj1qzKObwVMkoqQ-EstJQLr_T"
+    b"-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow".split()
+)
+
+
+def common(value: bytes) -> bool:
+    """Whether a value is a password that is tried first, or has a word spelt with digits in it."""
+    lower = value.lower()
+    if lower in _COMMON:
+        return True
+    parts = re.split(rb"[-_.]", lower)
+    return any(
+        not part.isalpha() and words.spelt(part) in _MADE_UP for part in parts
+    ) and all(words.spelt(part).isalpha() for part in parts)
+
+
+def published(value: bytes) -> bool:
+    """Whether a value is an example that a standard prints."""
+    return value in _PUBLISHED
