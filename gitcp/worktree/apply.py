@@ -2,8 +2,8 @@
 
 A path is touched only while it holds what the plan says it held before (I6); one that
 holds the result already is left alone. So applying is repeatable, and applying the
-reversed plan takes it back. libgit2's checkout is never used: it writes through
-symbolic links.
+reversed plan undoes it. libgit2's checkout is never used: it writes through symbolic
+links.
 """
 
 import os
@@ -39,10 +39,10 @@ _IN_THE_WAY = "not captured and in the way"
 
 
 class Ahead(NamedTuple):
-    """Content that a plan meets where it expects nothing.
+    """Content at paths where a plan expects nothing.
 
-    `obstacles` are held by no checkpoint and would have to be overwritten; `already`
-    are the paths that hold what the plan would put there, though nothing captured them.
+    No checkpoint holds the `obstacles`, which would have to be overwritten. `already`
+    are uncaptured paths that hold what the plan would write there.
     """
 
     obstacles: list[Left]
@@ -62,7 +62,7 @@ class _Going:
 
     @cached_property
     def _keys(self) -> frozenset[bytes]:
-        # Asked for only where something is in the way.
+        # Computed only if something is in the way.
         if not spelling.folds(self._root):
             return frozenset()
         return frozenset(map(spelling.key, self._paths))
@@ -71,9 +71,9 @@ class _Going:
 def look_ahead(
     root: Root, plan: FilePlan, *, tracked: frozenset[bytes] = frozenset()
 ) -> Ahead:
-    """Returns what is where a plan would make something.
+    """Returns the content at paths that a plan would create.
 
-    `tracked` are paths that are this repository's though they lie in another one.
+    `tracked` are paths that belong to this repository although they lie in another one.
     """
     removed = {step.path for step in plan.steps if step.action in {DELETE, REMOVE_DIR}}
     going = _Going(root, removed)
@@ -82,7 +82,7 @@ def look_ahead(
     already: set[bytes] = set()
     seen: set[bytes] = set()
     twins = spelling.twins(step.path for step in plan.steps)
-    # Directories that are not there: they hold nothing.
+    # Directories that do not exist, so nothing below them does.
     absent: set[bytes] = set()
     for step in plan.steps:
         if step.after is None:
@@ -118,7 +118,7 @@ def look_ahead(
 def _on_the_way(
     root: Root, path: bytes, removed: Container[bytes], seen: set[bytes]
 ) -> Iterator[Left]:
-    """Yields what is where a directory above a path has to be."""
+    """Yields the content at the places of the directories above a path."""
     for above in _ancestors(path):
         if above in seen:
             continue
@@ -138,7 +138,7 @@ def _on_the_way(
 def _in_the_way(
     root: Root, path: bytes, there: os.stat_result, removed: Container[bytes]
 ) -> Iterator[Left]:
-    """Yields what no checkpoint holds where a path has to be."""
+    """Yields the content at a path that no checkpoint holds."""
     if files.is_directory(there):
         for inside in _content(root, path, removed):
             yield Left(inside, _IN_THE_WAY)
@@ -159,11 +159,10 @@ def apply(
 ) -> list[Left]:
     """Carries out a plan; returns the paths that were not as the plan expected.
 
-    `stream` yields the content of a blob, `streams` of many, by which files are written in
-    bulk; `token` names the temporary files, so that what a killed run left is found.
-    `tolerant` leaves paths whose content is damaged. `written` is given the files that were
-    written in bulk, with what their stat was then. `staging` has directories that wait for
-    their names.
+    `stream` yields the content of a blob, `streams` that of many, for writing in bulk.
+    `token` names the temporary files, so that those of a killed run are found. `tolerant`
+    skips paths whose content is damaged. `written` receives the files that were written in
+    bulk, with their stat. `staging` has directories that wait for their names.
 
     Raises:
         CorruptError: a blob cannot be read.
@@ -221,14 +220,14 @@ def _one_by_one(
     left: list[Left] = []
     report = progress.of("writing files:")
     last = ""
-    # A path that changes its kind has two steps.
+    # A path that changes its type has two steps.
     final = {step.path: step for step in plan.steps if step.after is not None}
     twins = spelling.twins(step.path for step in plan.steps)
     for done, step in enumerate(steps):
         if report is not None:
             report(done, len(plan.steps))
         if step.action != last:
-            # Directories kept open may be about to go, or to be replaced.
+            # Directories that are kept open may be removed or replaced by this step.
             root.forget()
             last = step.action
         try:
@@ -236,7 +235,7 @@ def _one_by_one(
                 continue
             problem = one_step.carry_out(root, step, stream, token)
         except (NotADirectoryError, FileNotFoundError):
-            # Another process moves directories while we work.
+            # Another process moves directories at the same time.
             root.forget()
             problem = CHANGED
         except CorruptError as exc:
@@ -244,7 +243,7 @@ def _one_by_one(
                 raise
             problem = f"its content cannot be read: {exc.message}"
         except OSError as exc:
-            # The temporary file that it names would mean nothing to the user.
+            # Its temporary name would mean nothing to the user.
             exc.filename = step.path
             raise
         again = final.get(step.path) if step.after is None else None
@@ -257,19 +256,19 @@ def _one_by_one(
 
 
 def _is_respelled(root: Root, step: FileStep) -> bool:
-    """Whether a path that is to go is found only because a new spelling is there."""
+    """Whether a path to remove is found only because a file with another spelling exists."""
     return step.after is None and not spelling.is_listed(root, step.path)
 
 
 def is_done(root: Root, step: FileStep) -> bool:
-    """Whether a path holds what a step was to bring about, in this very spelling."""
+    """Whether a path, in exactly this spelling, holds the result of a step."""
     if one_step.state(root, step) is not Held.AFTER:
         return step.after is None and not spelling.is_listed(root, step.path)
     return step.after is None or spelling.is_listed(root, step.path)
 
 
 def conflicts(root: Root, plan: FilePlan) -> list[Left]:
-    """Returns the paths that hold neither what a plan starts from nor what it makes."""
+    """Returns the paths that hold neither the state before a plan nor the one after it."""
     root.forget()
     return [
         Left(step.path, CHANGED)
@@ -280,7 +279,7 @@ def conflicts(root: Root, plan: FilePlan) -> list[Left]:
 
 
 def _sync(root: Root, plan: FilePlan, disks: Disks) -> None:
-    """Makes the names that a plan gave and took durable."""
+    """Makes the names that a plan created and removed durable."""
     directories = {step.path.rpartition(b"/")[0] for step in plan.steps}
     directories |= {
         above for directory in directories for above in (b"", *_ancestors(directory))
@@ -304,7 +303,7 @@ def _ancestors(path: bytes) -> Iterator[bytes]:
 def _content(
     root: Root, directory: bytes, removed: Container[bytes]
 ) -> Iterator[bytes]:
-    """Yields what would stay in a directory once `removed` is gone."""
+    """Yields the names that stay in a directory after `removed` are gone."""
     names = sorted(os.fsencode(name) for name in os.listdir(root.directory(directory)))
     if b".git" in names or not (names or directory in removed):
         yield directory

@@ -1,4 +1,4 @@
-"""Reads what a scan found, and makes the tree of a capture."""
+"""Reads the files that a scan found, and makes the tree of a capture."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -48,17 +48,17 @@ _REASONS = {
 
 # Directories of which the content is held.
 _HELD = 16
-# From so many files on, most are read without care for what is out of the ordinary.
+# From so many files on, ordinary ones are read in bulk.
 MANY = 1_000
 
 
 def is_backup(content: Content | Trouble) -> bool:
-    """Whether a content is what a database and the log beside it hold together."""
+    """Whether a content is a backup, made of a database and the log beside it."""
     return isinstance(content, Content) and content.backup
 
 
 class Builder:
-    """Reads what a scan found and makes the tree."""
+    """Reads the files that a scan found, and makes the tree."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Builder:
         self._head_tree = self._readable_head()
 
     def _readable_head(self) -> bytes | None:
-        """Returns HEAD's tree; none if it is damaged, because then nothing is known of it."""
+        """Returns HEAD's tree; None if it is damaged."""
         head, _ = self._repository.head()
         if head is None:
             return None
@@ -96,7 +96,7 @@ class Builder:
             return None
 
     def previous(self, tree: bytes | None) -> Previous:
-        """Returns what a scan has to know of the tree that it starts from."""
+        """Returns the part of the starting tree that a scan needs."""
         entry = self.lookup(tree)
 
         def names(directory: bytes) -> Tree:
@@ -108,13 +108,13 @@ class Builder:
         return Previous(entry, names)
 
     def enter_proven(self, state: ScanState, proven: Mapping[bytes, "Proven"]) -> None:
-        """Has a state know what a restore has written as its tree has it."""
+        """Adds to a state the files that a restore wrote exactly as its tree has them."""
         # Loaded already by the restore.
         from gitcp.worktree import foreknown  # noqa: PLC0415
 
         most = min(self._chunks.whole_up_to(self._rules.limit), IN_MEMORY)
         if not self._rules.include:
-            # With that, a directory may hold what is ignored, and captured all the same.
+            # Then a directory may hold ignored files that are captured all the same.
             held = self.previous(state.tree).names
             foreknown.enter(state, proven, held, self._clock, most)
 
@@ -123,7 +123,7 @@ class Builder:
     ) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to entries of a tree.
 
-        It is quick where paths of the same few directories follow each other.
+        It is fast if consecutive paths lie in the same directories.
         """
         if tree is None:
             return lambda _: None
@@ -138,7 +138,7 @@ class Builder:
             if inner is None:
                 if len(held) >= _HELD:
                     held.clear()
-                # If it cannot be read that is said once.
+                # If it cannot be read, that is reported once.
                 inner = held[directory] = {}
                 found = trees.lookup(tree, directory, read)
                 if found is not None and found.mode == trees.DIRECTORY:
@@ -152,7 +152,7 @@ class Builder:
     ) -> Snapshot:
         """Reads, and returns the snapshot with the state that belongs to it.
 
-        `watch` is told what truly changed, so that it can tell what was not named.
+        `watch` compares the true changes with those that the watcher named.
         """
         previous = self.lookup(state.tree)
         judge = self._judge(watch, state, result)
@@ -210,7 +210,7 @@ class Builder:
                 report(len(done), len(result.look))
             done.add(path)
             known = before(path)
-            # What changed may be the log of a database, which a watcher need not name.
+            # The log of a database may have changed, which a watcher need not name.
             if judge is not None and not is_backup(content):
                 judge.read(path, content, known)
             self._enter(path, content, known, state, changes)
@@ -233,7 +233,7 @@ class Builder:
         state: ScanState,
         head: Callable[[bytes], Entry | None],
     ) -> Snapshot:
-        """Returns the snapshot of a tree: what it leaves out, and its empty directories."""
+        """Returns the snapshot of a tree, with its skipped paths and its empty directories."""
         entry = self.lookup(tree)
         skipped = [Skipped(path, reason) for path, reason in state.skipped.items()]
         for path in state.nested:
@@ -247,7 +247,7 @@ class Builder:
             tuple(
                 path
                 for path in sorted(empty_directories(state))
-                # It may hold what is tracked though ignored, or is not checked out.
+                # It may hold files that are tracked though ignored, or not checked out.
                 if path not in state.nested and entry(path) is None
             ),
             tuple(sorted(skipped)),
@@ -293,7 +293,8 @@ class Builder:
     def _head_lookup(self) -> Callable[[bytes], Entry | None]:
         """Returns a function from paths to HEAD's entries.
 
-        HEAD only saves work: of damaged trees nothing is known; a pointer there is a text.
+        HEAD only saves work: damaged trees count as empty, and a pointer in HEAD is plain
+        text.
         """
         find = self.lookup(self._head_tree, self._transaction.tree)
 
@@ -306,7 +307,7 @@ class Builder:
         return look
 
     def _unwanted(self, state: ScanState, result: Found) -> set[bytes]:
-        """Returns what was captured before and does not belong any more."""
+        """Returns the paths that were captured before and no longer belong to the snapshot."""
         if result.wanted is None or state.tree is None:
             return set()
         before = trees.walk(state.tree, self._transaction.tree)
@@ -347,7 +348,7 @@ class Builder:
         state: ScanState,
         changes: dict[bytes, Entry | None],
     ) -> set[bytes]:
-        """Notes that a database was captured with what lies beside it; returns that."""
+        """Notes that a database was captured together with the files beside it; returns these."""
         state.skipped[path] = BACKUP
         names = {path + suffix for suffix in BESIDE}
         for name in names:

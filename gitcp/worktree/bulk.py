@@ -1,8 +1,8 @@
 """Writes thousands of files: several workers, and one sync before any file gets its name.
 
 First every file is written under its temporary name. Then the file systems are synced as a
-whole, and only then the files get their names: after a power cut a path holds what it held
-before, or all of what it was to hold.
+whole, and only then the files get their names: after a power cut a path holds all of its
+old content, or all of its new content.
 """
 
 import os
@@ -31,7 +31,7 @@ AT_LEAST = 200
 # None: as many as there are processors, up to a few.
 WORKERS: int | None = None
 _MOST = 4
-# So many files are replaced before they get their names: what they replace needs room, too.
+# At most so many new files wait for their names, because the old ones take up room as well.
 AT_ONCE = 10_000
 # For the same reason a larger file is replaced alone.
 ALONE = 8 * 1024 * 1024
@@ -41,16 +41,16 @@ Streams = Callable[[Iterable[bytes]], Generator[Iterator[bytes], None, None]]
 
 
 def parts(items: Sequence[T]) -> list[Sequence[T]]:
-    """Returns the parts of some items that workers take, each of them one run."""
+    """Splits items into one consecutive part for each worker."""
     count = max(1, min(workers(), len(items)))
     borders = [len(items) * number // count for number in range(count + 1)]
     return [items[one:two] for one, two in pairwise(borders)]
 
 
 def at_once(tasks: Sequence[Callable[[], None]], stopped: threading.Event) -> None:
-    """Does tasks at once, the first of them in this thread; raises what one raises.
+    """Does tasks in parallel, the first in this thread; raises an error that one of them raises.
 
-    Once one of them has, `stopped` is set, and the others are waited for.
+    After an error it sets `stopped` and waits for the others.
     """
     errors: list[BaseException] = []
 
@@ -86,8 +86,9 @@ class BulkWriter:
     """Carries out those steps of a plan that write files.
 
     `streams` yields the content of many blobs; `token` names temporary files. `alone` are
-    the steps that are to be carried out one by one. `written` is given what was written, so
-    that it need not be read to be compared. `made` are directories that were made for this.
+    the steps to carry out one by one. `written` receives the files that were written, so
+    that they need not be read again to be compared. `made` are directories that this
+    restore has made.
     """
 
     def __init__(
@@ -133,7 +134,7 @@ class BulkWriter:
             if self._report is not None:
                 self._report(done + sum(one.done for one in workers), total)
 
-        # One is enough to report, and two at once would mix their lines.
+        # One worker reports for all: two at once would mix their lines.
         workers[0].report = report
         try:
             at_once([one.stage for one in workers], self.stopped)
@@ -160,7 +161,7 @@ class _Staged(NamedTuple):
 
 
 class _Worker:
-    """Writes one part of the files; what it has is its own, so that nothing is locked."""
+    """Writes one part of the files; shares no data with others, so it needs no lock."""
 
     def __init__(self, writer: BulkWriter, steps: Sequence[FileStep]) -> None:
         self.root = writer.root.another()
@@ -172,10 +173,10 @@ class _Worker:
         self._steps = steps
         self._staged: list[_Staged] = []
         self._named = 0
-        # The directory that was looked at last, and whether a sync of all covers it.
+        # The last directory, and whether the sync of whole file systems covers it.
         self._directory: bytes | None = None
         self._covered = False
-        # What it holds, where it was made for this.
+        # Its content, if this restore made it.
         self._names: set[bytes] | None = None
 
     def stage(self) -> None:
@@ -200,7 +201,7 @@ class _Worker:
         self.root.forget()
 
     def discard(self) -> None:
-        """Removes what still has a temporary name."""
+        """Removes files that still have a temporary name."""
         self.root.forget()
         for staged in self._staged[self._named :]:
             with suppress(OSError):
@@ -255,7 +256,7 @@ class _Worker:
         fd = self.root.make_directory(directory)
         if directory != self._directory:
             self._directory, self._covered = directory, self._writer.disks.note(fd)
-            # One look at an empty directory is less than one for each file.
+            # One listing of an empty directory costs less than one stat for each file.
             is_made = directory in self._writer.made
             self._names = set(map(os.fsencode, os.listdir(fd))) if is_made else None
         return fd
@@ -268,7 +269,7 @@ class _Worker:
         if problem is None and step.after is not None:
             now = os.stat(name, dir_fd=fd, follow_symlinks=False)
             same = tree_mode(now) == step.after.mode and now.st_size <= ALONE
-            # What is larger may be captured in another form.
+            # A larger file may be captured in another form.
             if same and replace.is_as_written(now, status):
                 self._writer.written[step.path] = step.after, now
         return problem

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Capture:
-    """Captures one work tree; holds what makes the next capture cheap.
+    """Captures one work tree; keeps the state that makes the next capture cheap.
 
     `begin` starts git's comparison at once, so that it runs while the caller does other
     things; `take` finishes the work. `looked_at` are the paths that it read or missed.
@@ -48,7 +48,7 @@ class Capture:
         self._watch: Watch | None = None
         # The checksum of the state that was loaded.
         self._stored = b""
-        # What was just written here, and need not be read while its stat stays the same.
+        # Files just written here: they need not be read while their stat stays the same.
         self.written: Written = {}
         # Directories that were written and compared, by path.
         self.proven: Mapping[bytes, Proven] = {}
@@ -56,7 +56,7 @@ class Capture:
 
     @property
     def is_watched(self) -> bool:
-        """Whether a watcher was asked; what became of that is remembered with the scan."""
+        """Whether a watcher was asked; the scan's state records the answer."""
         return self._watch is not None
 
     def begin(self) -> None:
@@ -75,11 +75,11 @@ class Capture:
             self._comparison = self._private.start_diff_files()
 
     def _ask(self, state: ScanState, clock: Clock) -> bool:
-        """Asks the user's watcher; returns whether its answer may be enough."""
+        """Asks the user's watcher; returns whether its answer may suffice."""
         if not self._rules.watched or self._private.is_temporary:
             return False
         if not is_set_by_user(self._repository.config, "core.fsmonitor"):
-            # Loading what asks a watcher takes as long as half of the directories do.
+            # Loading this module takes as long as half of the directories.
             return False
         from gitcp.worktree import watched  # noqa: PLC0415  few have one
 
@@ -96,7 +96,7 @@ class Capture:
         except OSError as exc:
             if exc.errno not in durable.READ_ONLY:
                 raise
-        # Only looking is still possible: with nothing known, every file is read.
+        # Read-only commands still work: without a state, every file is read.
         self._private.move_to_temporary()
         self._private.prepare()
         return Clock(self._private.directory / "clock")
@@ -113,7 +113,7 @@ class Capture:
     def take(self, transaction: Transaction, *, fresh: bool = False) -> Snapshot:
         """Captures the work tree into a transaction.
 
-        With `fresh` nothing that was learnt before is used.
+        With `fresh`, nothing from earlier captures is used.
 
         Raises:
             StorageError: a file could not be read for a reason that is not its own.
@@ -125,7 +125,7 @@ class Capture:
         clock = self._clock
         if clock is None:
             raise ValueError("a capture that was not begun")
-        # What an earlier capture kept open may be gone, or be something else.
+        # Directories that an earlier capture kept open may be gone or replaced.
         self._root.forget()
         if fresh or state is None:
             self.abandon()
@@ -183,7 +183,7 @@ class Capture:
     def using(
         self, transaction: Transaction, use: Callable[[Snapshot], T]
     ) -> tuple[Snapshot, T]:
-        """Captures, and returns the snapshot with what `use` makes of it.
+        """Captures, and returns the snapshot with the result of `use`.
 
         If objects that an earlier scan relied on are gone (a branch was deleted or
         purged, and git has pruned), everything is read again.
@@ -218,7 +218,7 @@ class Capture:
         return Scan(context, self._rules, state, watch).run(differing)
 
     def remember(self, snapshot: Snapshot) -> None:
-        """Keeps what was learnt; only once a ref holds what was captured."""
+        """Stores the scan's state; call it only after a ref holds the captured objects."""
         if self._clock is None:
             raise ValueError("a capture that was not begun")
         with durable.storage("keeping the scan state"):

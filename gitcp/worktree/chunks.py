@@ -1,4 +1,4 @@
-"""Cuts large files into chunks where their content says so, and stores those that are new."""
+"""Splits large files into chunks at boundaries set by their content, and stores new ones."""
 
 import io
 import os
@@ -21,8 +21,9 @@ _LEAST, _USUAL, _MOST = 4 << 10, 16 << 10, 64 << 10
 class ChunkWriter:
     """Stores files above a size in chunks; 0 stores none that way.
 
-    `lists` are those that the work tree had before. No other is relied on: a stranger's
-    checkpoint may list, under the name of a content, chunks that are not its own.
+    `lists` are the chunk lists that the work tree had before. It trusts no others: a
+    checkpoint made elsewhere may list, under the id of a content, chunks of another
+    one.
     """
 
     def __init__(
@@ -55,11 +56,11 @@ class ChunkWriter:
         return content in self._own
 
     def only_elsewhere(self, content: bytes) -> bool:
-        """Whether a content is chunked in a list that is not the work tree's."""
+        """Whether only a list that is not the work tree's has a content in chunks."""
         return content in self._objects.chunked and content not in self._own
 
     def file(self, content: bytes) -> tuple[ChunkedName, bytes]:
-        """Returns the name and the list of a content that is stored in chunks."""
+        """Returns the id and the chunk list of a content that is stored in chunks."""
         return self._own[content]
 
     def in_time(self, status: os.stat_result) -> bool:
@@ -69,10 +70,10 @@ class ChunkWriter:
         return time.monotonic() + status.st_size / _SPEED < self._deadline
 
     def check_room(self, path: bytes, size: int) -> None:
-        """Raises if a new file is larger than what is free on the repository's disk.
+        """Raises if a new file is larger than the free space on the repository's disk.
 
         Raises:
-            StorageError: so it is.
+            StorageError: there is not enough room.
         """
         disk = os.statvfs(self._transaction.repository.common_dir)
         free = disk.f_bavail * disk.f_frsize
@@ -92,7 +93,7 @@ class ChunkWriter:
         """Stores a file; returns the id of its content, None if it had another size.
 
         Raises:
-            CorruptError: what was stored before cannot be read.
+            CorruptError: an object that is stored already cannot be read.
         """
         digest = self._objects.form.hasher("blob", size)
         found = 0
@@ -118,7 +119,7 @@ class ChunkWriter:
     def listed(
         self, large: Mapping[bytes, bytes], entry: Callable[[bytes], Entry | None]
     ) -> tuple[dict[bytes, bytes], bytes | None]:
-        """Returns which paths are chunked files still, and the tree of their lists.
+        """Returns which paths are still chunked files, and the tree of their lists.
 
         `large` has the contents by path, `entry` returns what a tree of files has at one.
         """

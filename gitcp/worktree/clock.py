@@ -1,11 +1,11 @@
 """Decides whether stat data will show a file's next change, by the clock of its disk.
 
 Time stamps move in steps: of a tick of the kernel's clock, or of up to two seconds, as
-on FAT. A change within one step leaves no trace. So a stamp is proof only if the clock
-that made it has moved on, and that clock is the disk's: gitcp writes to a file of its
-own there and looks at the stamp. No step has to be known for that. A disk that holds
-nothing of gitcp's, as one that is mounted below the work tree, is judged by the local
-clock and by the step that its stamps have in common.
+on FAT. A change within one step leaves no trace. So a stamp is proof only after the
+clock that made it has moved on, and that is the clock of the disk: gitcp writes to a
+file of its own there and reads the stamp. For that it need not know the step. If a disk
+has no file of gitcp's, such as one mounted below the work tree, gitcp uses the local
+clock and the step that the disk's stamps have in common.
 
 Nothing is proof after a clock was set back: a stamp can come a second time.
 """
@@ -52,12 +52,12 @@ class Clock:
         self._changed = 0
         # By device: the step that all stamps seen have in common.
         self._steps: dict[int, int] = {}
-        # Those whose clock does not move on within a tick.
+        # Disks whose clock does not move within a tick.
         self._slow: set[int] = set()
         self.look()
         self.reading = Reading(_boot_id(), _local(), self.now - _since_boot(), self.now)
-        # Git compares whole seconds. From these on a change may not show in them: here,
-        # and on disks whose clock is not known.
+        # Git compares whole seconds. A change after these moments may not show in them:
+        # here, and on disks whose clock is not known.
         self.second = self.now // _BILLION
         self.second_elsewhere = (time.time_ns() - _LONGEST_STEP - QUIET_NS) // _BILLION
 
@@ -72,7 +72,7 @@ class Clock:
         return self._device
 
     def proof(self) -> Proof:
-        """Returns what stamps prove on the disk that holds the mark, as of the last look."""
+        """Returns what time stamps prove on the disk of the mark, as of the last `look`."""
         return Proof(self._device, self.now, self._stamps_changes())
 
     def look(self) -> None:
@@ -87,7 +87,7 @@ class Clock:
         self._modified, self._changed = status.st_mtime_ns, status.st_ctime_ns
 
     def _stamps_changes(self) -> bool:
-        """Whether the time of the last change is kept, not only that of content."""
+        """Whether the disk keeps the time of the last change (ctime) as well."""
         return abs(self._changed - self._modified) <= _LONGEST_STEP
 
     def shows_changes(self, status: os.stat_result) -> bool:
@@ -115,9 +115,9 @@ class Clock:
         return min(step, _LONGEST_STEP) or _LONGEST_STEP
 
     def wait(self, status: os.stat_result) -> bool:
-        """Waits where stat data will be proof in a moment; False if it would take long.
+        """Waits until stat data will be proof; False, at once, if that would take long.
 
-        The stat has to be taken again afterwards.
+        The caller takes the stat again afterwards.
         """
         device = status.st_dev
         if device in self._slow:
@@ -167,13 +167,14 @@ def _since_boot() -> int:
 def _local() -> int:
     """Returns by how much the local clock is ahead of the time since the start.
 
-    A process that has to wait between two looks finds too much: the least is true.
+    A process that is suspended between the two readings gets a larger difference: the
+    smallest one is right.
     """
     return min(-_since_boot() + time.time_ns() for _ in range(3))
 
 
 def _boot_id() -> bytes:
-    """Returns what names this run of the machine; nothing if that is not known."""
+    """Returns the id of this boot of the machine; empty if it is not known."""
     try:
         fd = os.open("/proc/sys/kernel/random/boot_id", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

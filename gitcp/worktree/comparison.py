@@ -1,7 +1,7 @@
 """Git's comparison of the files with the private index; may start before the rest is loaded.
 
-It takes longer than all else that a small save does. So a command that is going to save
-starts it before it loads the rest of gitcp, and another core does it meanwhile.
+It takes longer than the rest of a small save. So a command that is going to save starts
+it before it loads the rest of gitcp, and it runs on another core meanwhile.
 """
 
 import os
@@ -27,7 +27,7 @@ CONFIG = b"""[core]
 [index]
 \tthreads = true
 """
-# Beats every .gitattributes: a comparison of content is one of raw bytes.
+# Overrides every .gitattributes, so that raw bytes are compared.
 ATTRIBUTES = b"* -text -filter -ident -eol -working-tree-encoding\n"
 # With a file of this name a git directory has its configuration elsewhere.
 REDIRECTION = "commondir"
@@ -38,7 +38,7 @@ WORDS = (
     "--no-renames",
     "--ignore-submodules=all",
 )
-# Seconds after which too much may have changed since: another save was waited for.
+# After so many seconds too much may have changed: the command waited for another save.
 _FRESH = 1.0
 
 
@@ -51,7 +51,7 @@ class _Early(NamedTuple):
 
 
 class _Slot:
-    """The comparison that was started early and is not taken yet."""
+    """The comparison that was started early and not taken yet."""
 
     early: _Early | None = None
 
@@ -68,7 +68,7 @@ def start_early() -> None:
 
     Git has not been asked for the repository yet. So the directory `.git` has to be this
     user's, and the private one below it as gitcp makes it: git reads no other settings
-    there. The scan that takes it sees whether that was the right place.
+    there. The scan that takes it checks that the place was right.
     """
     with suppress(OSError, GitFailedError):
         top = _top(os.path.realpath("."))
@@ -130,9 +130,9 @@ def _top(where: str) -> str | None:
 
 
 def _is_as_made(directory: str) -> bool:
-    """Whether git finds in the private directory what gitcp puts there, and no more.
+    """Whether the private directory holds what gitcp puts there, and nothing else.
 
-    If a watcher was asked the last time, its answer may do.
+    If a watcher was asked last time, its answer may suffice.
     """
     expected = {"config": CONFIG, "info/attributes": ATTRIBUTES}
     return (
@@ -162,7 +162,7 @@ def _content(path: str) -> bytes:
 
 
 def _signature(directory: str) -> tuple[int, ...]:
-    """Returns what changes when the index is replaced."""
+    """Returns stat data that changes when the index is replaced."""
     status = os.lstat(f"{directory}/index")
     return (
         status.st_dev,

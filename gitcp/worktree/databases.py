@@ -1,9 +1,9 @@
 """SQLite databases with a write-ahead log: captured as one consistent file (0104).
 
-What such a database holds lies in two files, the database and its `-wal`. Read one after
-the other beside a process that writes, they need not fit. So both are copied to a directory
-of gitcp's own, until nothing was written to the database meanwhile, and SQLite makes one
-file of the copies (`sqlite_backup`). What lies beside a database belongs to that file then.
+The content of such a database is in two files, the database and its `-wal`. If a process
+writes while gitcp reads one after the other, they may not match. So gitcp copies both to a
+directory of its own, again if the database changed meanwhile, and SQLite makes one file of
+the copies (`sqlite_backup`). That file stands for the database and the files beside it.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ from gitcp.worktree.names import WAL
 
 BESIDE = (WAL, b"-shm")
 _JOURNAL = b"-journal"
-# The first bytes of a database. Bytes 18 and 19 are 2 where it has a write-ahead log.
+# The first bytes of a database. Bytes 18 and 19 are 2 if it has a write-ahead log.
 _MAGIC = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)
 _HEAD = 100
@@ -40,8 +40,8 @@ Known = dict[bytes, tuple[Seen, Seen] | None]
 class Databases:
     """The databases of a work tree.
 
-    `known` has those that were seen, and what they and their logs were like when the last
-    backup was made of them, or None. Without `backups` the files are captured as they are.
+    `known` has the databases seen so far, with the stats of each and of its log at its
+    last backup, or None. Without `backups` the files are captured as they are.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Databases:
         self._scratch = scratch
         self._known = known
         self._backups = backups
-        # Whether the last one that was asked for could not be read for a process that writes.
+        # Whether the last one could not be read because a process writes to it.
         self.torn = False
 
     def to_look_at(self, paths: Iterable[bytes]) -> set[bytes]:
-        """Returns the databases that may have changed, though their own file did not.
+        """Returns the databases that may have changed although their own file did not.
 
         `paths` are those that changed.
         """
@@ -74,29 +74,29 @@ class Databases:
         }
 
     def apart(self, paths: Iterable[bytes]) -> set[bytes]:
-        """Returns known databases, and those paths that may belong to one with another."""
+        """Returns known databases, and the paths that may be a part of one."""
         beside = {path for path in paths if path.endswith(BESIDE)}
         owners = {path.removesuffix(one) for path in beside for one in BESIDE}
         return beside | owners | self._known.keys()
 
     def beside(self) -> set[bytes]:
-        """Returns what lies beside databases, where they are captured as they are."""
+        """Returns the files beside databases, if databases are captured as they are."""
         if self._backups:
             return set()
         names = (path + suffix for path in self._known for suffix in BESIDE)
         return {name for name in names if self._is_file(name)}
 
     def unchanged(self, path: bytes, fd: int) -> bool:
-        """Whether a database, open as `fd`, is what the last backup was made of."""
+        """Whether a database, open as `fd`, is unchanged since its last backup."""
         seen = self._known.get(path) if self._backups else None
         log = self._log(path) if seen else None
         return log is not None and seen == (seen_of(os.fstat(fd)), seen_of(log))
 
     @contextmanager
     def backup(self, path: bytes, fd: int) -> Iterator[Path | None]:
-        """Makes a consistent copy of a database, which is gone at the end.
+        """Makes a consistent copy of a database, and removes it at the end.
 
-        None: it is not a database with a log that holds something, or none can be made.
+        None if it is not a database with a non-empty log, or if no copy can be made.
         """
         self.torn = False
         if not _is_database(fd):
@@ -116,7 +116,7 @@ class Databases:
             yield found.made
 
     def _log(self, path: bytes) -> os.stat_result | None:
-        """Returns the stat of a database's log, if that holds something."""
+        """Returns the stat of a database's log, if that is not empty."""
         with suppress(OSError):
             status = self._root.lstat(path + WAL)
             if status is not None and files.is_regular(status) and status.st_size:
@@ -156,7 +156,7 @@ def _is_locked(root: Root, path: bytes, start: int, length: int) -> bool:
     try:
         answer = fcntl.fcntl(fd, fcntl.F_GETLK, _packed(asked))
     except OSError:
-        # A disk without locks: SQLite has none there either.
+        # This disk has no locks, so SQLite has none there either.
         return False
     finally:
         os.close(fd)

@@ -1,8 +1,8 @@
 """The file systems that a restore writes to, each made durable by one call.
 
-`syncfs` writes what a whole file system holds, the files of other programs too, and says
-whether writing failed since its descriptor was opened. Linux says so from 5.8 on, and not on
-every file system: where it does not, each file is synced by itself.
+`syncfs` writes a whole file system to its disk, with the files of other programs, and
+reports whether writing failed since its descriptor was opened. Linux reports that from 5.8
+on, and not for every file system: for the others, each file is synced by itself.
 """
 
 import os
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 # From this kernel on `syncfs` reports what a disk failed to write.
 _REPORTS = (5, 8)
-# By the magic numbers of statfs: those that report it, and that sync all they hold. Not
-# overlayfs: its errors are those of another file system, and FUSE, which need not pass it on.
+# By the magic numbers of statfs: the file systems that report errors, and sync all they hold.
+# Not overlayfs, whose errors occur in another file system, and not FUSE, which may not pass
+# the call on.
 _WHOLE = {
     0xEF53: "ext4",
     0x58465342: "xfs",
@@ -81,7 +82,7 @@ class Disks:
                 sync_whole(fd)
 
     def sync_directory(self, root: Root, path: bytes) -> None:
-        """Makes the names in a directory durable where `sync` will not.
+        """Makes the names in a directory durable, if `sync` will not.
 
         Raises:
             OSError: the directory is gone, cannot be read, or the disk refused.
@@ -92,7 +93,7 @@ class Disks:
 
 
 def sync_whole(fd: int) -> None:
-    """Makes durable what the file system of a descriptor holds.
+    """Makes the whole file system of a descriptor durable.
 
     Raises:
         OSError: something could not be written since the descriptor was opened.

@@ -17,7 +17,8 @@ from typing import Self
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK = 1024 * 1024
-# How much of the way to a directory is kept open: more only where many files may be.
+# How many directories on the way to one are kept open: more only if a process may have
+# many open files.
 _KEPT_ANYWAY, _OPEN_AT_MOST = 32, 200
 _SHARE = 8
 
@@ -51,7 +52,7 @@ class Root:
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
         self.fd = os.dup(top) if isinstance(top, int) else os.open(top, flags)
         self._open: list[tuple[bytes, int]] = []
-        # The directory that was asked for last: one after the other is in it.
+        # The last directory: consecutive paths often share it.
         self._last: bytes | None = None
         self._last_fd = -1
 
@@ -200,7 +201,7 @@ def _enter(fd: int, name: bytes) -> int:
     try:
         return os.open(name, _DIRECTORY, dir_fd=fd)
     except OSError as exc:
-        # What the disk or the system refuses must not look like an absent file.
+        # If the disk or the system refuses, the file must not look absent.
         if exc.errno == errno.ELOOP:
             raise NotADirectoryError(exc.errno, exc.strerror, name) from exc
         raise
@@ -238,5 +239,5 @@ def is_directory(status: os.stat_result) -> bool:
 
 
 def seen_of(status: os.stat_result) -> Seen:
-    """Returns what changes when a file is written to."""
+    """Returns the stat data that changes when a file is written to."""
     return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

@@ -1,7 +1,7 @@
-"""Enters into a scan state what a restore has written and compared, so that no scan reads it.
+"""Adds files that a restore wrote and compared to a scan state, so that no scan reads them.
 
-The scan compares the stat of each file and each directory all the same. So whatever has
-changed since it was compared is found as any other change is.
+The scan compares the stat of each file and each directory all the same. So a file that
+changed after it was compared is found like any other.
 """
 
 import stat
@@ -25,13 +25,13 @@ def enter(
 ) -> None:
     """Brings stats in a state up to date, of directories that hold what its tree has there.
 
-    `proven` are directories by path, `tree_of` returns what the state's tree has in one. Where
-    a rule or another file has a say in what is captured, nothing is entered. Files above `most`
-    bytes may be captured in another form.
+    `proven` are directories by path, `tree_of` returns what the state's tree has in one. If a
+    rule or another file affects what is captured, nothing is added. Files above `most` bytes
+    may be captured in another form.
     """
     if state.sparse or state.listings:
         return
-    # What says that a directory held something else, too.
+    # Signs that a directory held something else, too.
     apart = {
         path.rpartition(b"/")[0]
         for path in (*state.skipped, *state.nested, *state.forced, *state.databases)
@@ -58,7 +58,7 @@ def enter(
 
 
 def _is_plain(names: Collection[bytes]) -> bool:
-    """Whether no name of a directory has a say in what becomes of others."""
+    """Whether no file of a directory affects how others are captured."""
     return IGNORE_FILE not in names and not any(
         name.endswith(BESIDE) or not name.isascii() for name in names
     )

@@ -23,8 +23,8 @@ def ignored_at(
 ) -> set[bytes]:
     """Returns those of the paths that the rules in a tree ignore.
 
-    Of a directory the path ends with a slash. Rules from outside of the tree, as the
-    user's own, are taken as they are now.
+    The path of a directory ends with a slash. Rules from outside the tree, such as the
+    user's own, are those of now.
 
     Raises:
         StorageError: there is no room for the rules.
@@ -59,7 +59,8 @@ def ignored_at(
 def _make_directories(scratch: str, names: Mapping[bytes, bytes]) -> None:
     """Makes those of the paths that end with a slash; git has to see a directory.
 
-    By the slash alone it knows one too, but then `/d/*` names the directory `d`.
+    The slash alone also marks a directory, but then `/d/*` matches the directory `d`
+    itself.
     """
     with Root(scratch) as root:
         for name in sorted(names):

@@ -24,16 +24,17 @@ class Journal(msgspec.Struct, frozen=True):
     """Everything `--continue` and `--abort` need; commits as hex.
 
     `checkpoint` is the id that the checkpoint of this restore will have: if the branch
-    holds it, only the journal is left to remove. `target` and `before` are the commits
-    it goes between, `target_id` and `before_id` their checkpoints, which stay the same
-    when pruning gives them other commits. `paths` (empty for all) and `sparse` (left out
-    by a sparse checkout) are base64. `withhold` leaves out what a stranger's checkpoint
-    may not bring without asking; `trust` hands a conversation that was made elsewhere to its
-    client. `named` says that a person named the branch: it becomes the current one.
+    holds it, only the journal is left to remove. `before` and `target` are the commits of
+    the states before and after it; `before_id` and `target_id` are the ids of these
+    checkpoints, which stay the same if a prune gives them other commits. `paths` (empty for
+    all) and `sparse` (left out by a sparse checkout) are base64. `withhold` leaves out what
+    a checkpoint made elsewhere may not bring without asking; `trust` hands a conversation
+    that was made elsewhere to its client. `named` says that a person named the branch: it
+    becomes the current one.
 
     `steps` is the plan: action, path in base64, and mode and object before and after.
-    `left` has what the plan leaves alone, path in base64 and reason. gitcp 0.1.0 wrote
-    neither, nor the ids: its plan has to be made again.
+    `left` has the paths that the plan leaves alone, in base64, with reasons. gitcp
+    0.1.0 wrote neither of them, nor the ids: its plan has to be made again.
     """
 
     checkpoint: str
@@ -59,7 +60,7 @@ class Journal(msgspec.Struct, frozen=True):
         """Returns the plan it holds; None for a journal of gitcp 0.1.0."""
         if self.steps is None:
             return None
-        # Every command asks whether there is one, and few read it.
+        # Every command checks whether a journal exists, and few read it.
         from gitcp.worktree.plan import FilePlan, FileStep, Left  # noqa: PLC0415
 
         return FilePlan(

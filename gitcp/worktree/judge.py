@@ -11,9 +11,9 @@ from gitcp.worktree.watched import Watch
 
 
 class Judge:
-    """Compares what is read with what the watcher said.
+    """Compares the files that are read with the watcher's answer.
 
-    Only what proves a wrong answer counts: content that differs, in a file that was last
+    Only a proof of a wrong answer counts: changed content, in a file that was last
     written before the watcher was asked.
     """
 
@@ -22,7 +22,8 @@ class Judge:
     ) -> None:
         self._watch = watch
         self._root = root
-        # What a change of rules, of the index or of a setting shows, no watcher names.
+        # No watcher names a path that a change of rules, of the index or of a setting
+        # affects.
         self._excused = {*result.excused, *state.forced, *state.sparse, *state.nested}
         self._whole = result.wanted is not None
 
@@ -33,7 +34,7 @@ class Judge:
     def read(
         self, path: bytes, content: Content | Trouble, before: Entry | None
     ) -> None:
-        """Judges a path that was read; `before` is what the last capture had there."""
+        """Judges a path that was read; `before` is its entry in the last capture."""
         if isinstance(content, Trouble) or not content.settled:
             return
         new = not is_leaf(before)

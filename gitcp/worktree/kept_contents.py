@@ -12,15 +12,15 @@ from pathlib import Path
 
 from gitcp.git.objects import Objects
 
-# Of the memory that there is, this process included, no more is taken.
+# The largest part of the machine's memory to use, this process included.
 _MOST = 256 * 1024 * 1024
 _SHARE = 16
-# What a container may use; there is no such file outside of one.
+# The memory limit of a container; the file exists only inside one.
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 class KeptContents:
-    """Contents of files by oid. What is kept is taken as often as it was added.
+    """Contents of files by oid. Each can be taken as often as it was added.
 
     Several threads may add and take.
     """
@@ -44,7 +44,7 @@ class KeptContents:
     def contents(
         self, objects: Objects, oids: Iterable[bytes]
     ) -> Generator[Iterator[bytes], None, None]:
-        """Yields the contents of files: those that are kept from here, others from `objects`."""
+        """Yields the contents of files: kept ones from memory, others from `objects`."""
         wanted = [(oid, self._take(oid)) for oid in oids]
         others = [oid for oid, data in wanted if data is None]
         wanted.reverse()

@@ -18,7 +18,7 @@ _SECTOR = 512
 
 
 class Sides(NamedTuple):
-    """What a path held before, and what it is to hold; two where its kind changes."""
+    """The old and the new content of a path; there are two of them if its type changes."""
 
     before: list[Entry]
     after: list[Entry]
@@ -29,9 +29,9 @@ Known = dict[bytes, dict[bytes, Sides]]
 
 
 class Staged(NamedTuple):
-    """A directory that was written under a temporary name: its place, and where it is.
+    """A directory that was written under a temporary name: its final path, and its present one.
 
-    What has not changed since `until`, in nanoseconds, this process had git write.
+    Git wrote for this process whatever has not changed since `until`, in nanoseconds.
     """
 
     place: bytes
@@ -51,12 +51,12 @@ def sides_of(steps: Iterable[FileStep]) -> Known:
 
 
 def settle(root: Root, plan: FilePlan, stream: Stream, token: str) -> list[Left]:
-    """Clears away what killed runs of a plan, in either direction, left.
+    """Removes the temporary files of killed runs of a plan, in either direction.
 
-    Removed is only what a checkpoint holds: complete files, the beginnings of files
-    that were being written, and what a power cut left of them. Any other file was moved
-    aside and edited meanwhile. It gets its name back or, where that is taken, one beside
-    it, and is returned.
+    It removes only content that a checkpoint holds: complete files, the beginnings of
+    files that were being written, and what a power cut left of these. Any other file was
+    moved aside and edited meanwhile: it gets its name back or, if that is taken, one
+    beside it, and is returned.
 
     Raises:
         StorageError: the disk refused.
@@ -101,10 +101,10 @@ def _directories(
 def clear(
     root: Root, staged: Staged, known: Known, stream: Stream, token: str
 ) -> str | None:
-    """Removes a directory that did not get its name, with all that a checkpoint holds.
+    """Removes a directory that did not get its name, if a checkpoint holds everything in it.
 
-    If anything else is in it, all of it stays, beside its place; returns how to report
-    that. One that is gone is gone.
+    If it holds anything else, all of it stays, beside its final path; returns how to
+    report that. An absent directory is fine.
 
     Raises:
         OSError: the disk refused.
@@ -150,7 +150,7 @@ def _inside(root: Root, directory: bytes) -> Iterator[tuple[bytes, list[bytes]]]
 def _may_go(
     directory: int, name: bytes, sides: Sides, stream: Stream, until: int
 ) -> bool:
-    """Whether a checkpoint holds what a file has, or the beginning, or git has just written it."""
+    """Whether a checkpoint holds a file or a continuation of it, or git has just written it."""
     if os.stat(name, dir_fd=directory, follow_symlinks=False).st_ctime_ns <= until:
         return True
     held = sides.before + sides.after
@@ -172,7 +172,7 @@ def _settle_directory(
     for temporary in leftover:
         name = owners.get(temporary.removesuffix(replace.OLD))
         if name is None:
-            # gitcp 0.1.0 numbered them, and moved nothing of the user's aside.
+            # gitcp 0.1.0 numbered temporary files, and never moved a user's file aside.
             if temporary.rpartition(b"-")[2].isdigit():
                 os.unlink(temporary, dir_fd=directory)
             continue
@@ -190,7 +190,7 @@ def _settle(
     stream: Stream,
     token: str,
 ) -> str | None:
-    """Puts one file right; returns what to report."""
+    """Cleans up after one file; returns what to report."""
     held = sides.before + sides.after
     content = {_content(entry) for entry in held}
     form = replace.form_for(*held)
@@ -228,7 +228,7 @@ def _content(entry: Entry) -> Entry:
 def _begins(directory: int, name: bytes, entry: Entry, stream: Stream) -> bool:
     """Whether a file is an unfinished copy of an entry's content.
 
-    What was written and not synced a power cut leaves as sectors of zeros.
+    After a power cut, bytes that were written but not synced may be sectors of zeros.
     """
     status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     if entry.mode in {DIRECTORY, LINK} or not files.is_regular(status):
@@ -250,7 +250,7 @@ def _begins(directory: int, name: bytes, entry: Entry, stream: Stream) -> bool:
 
 
 def _torn(held: memoryview, mine: bytes) -> bool:
-    """Whether bytes are the held ones but for sectors that are zeros."""
+    """Whether bytes equal the held ones except for sectors of zeros."""
     zeros = bytes(_SECTOR)
     for at in range(0, len(mine), _SECTOR):
         sector = mine[at : at + _SECTOR]

@@ -1,7 +1,7 @@
 """Lists directories of the work tree, with names as the disk spells them.
 
 A disk that folds case or Unicode forms has one file under many names. Only a listing
-tells which is its own: where a stat succeeds, the name may be another file's.
+tells which name is its own: a stat finds any spelling.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ class ScanPlace(NamedTuple):
     previous: Previous
 
     def stat(self, path: bytes) -> os.stat_result | None:
-        """Returns the stat of a path itself; None if nothing can be seen."""
+        """Returns the stat of a path itself; None if nothing is visible there."""
         try:
             return self.root.lstat(path)
         except PermissionError:
@@ -56,17 +56,17 @@ class ScanPlace(NamedTuple):
         return status is not None and not is_directory(status)
 
     def settled(self, status: os.stat_result) -> Signature:
-        """Returns the signature, or one that nothing has if it may hide a change."""
+        """Returns the signature or, if it may hide a change, one that equals no other."""
         return signature(status) if self.clock.shows_changes(status) else UNSETTLED
 
 
 class Found(msgspec.Struct):
     """The result of a scan.
 
-    `look` are the paths to read; `gone` those to take out, with all below them;
-    `excluded` those that a sparse checkout leaves out, and `gitcp.exclude` names;
-    `wanted`, after a whole scan, everything that belongs to it; `excused` what was
-    looked at for another reason than a change.
+    `look` are the paths to read; `gone` those to remove, with everything below them;
+    `excluded` those that a sparse checkout omits, and `gitcp.exclude` names; `wanted`,
+    after a whole scan, every path that belongs to it; `excused` those that were read
+    for another reason than a change.
     """
 
     look: set[bytes] = msgspec.field(default_factory=set)
@@ -103,17 +103,17 @@ class Listing:
         self._walked: dict[bytes, bool] = {}
         self._git = context.repository.own_paths
         self._device = os.fstat(context.root.fd).st_dev
-        # Whether names here have no case.
+        # Whether the disk ignores the case of names.
         self.folds = context.repository.flag("core.ignorecase") or self._top_folds()
         # Whether an ignore file that is not captured changed.
         self.unseen_rules = False
-        # Whether nothing counts that was learnt before.
+        # Whether to ignore everything from earlier scans.
         self.everything = False
-        # Directories below which things are still known that are gone.
+        # Directories that are gone, while paths below them are still known.
         self._forgotten: set[bytes] = set()
 
     def close(self) -> None:
-        """Ends the process that knows the ignore rules; another one reads them again."""
+        """Ends the process that knows the ignore rules; a new one reads them again."""
         checker, self._checker = self._checker, None
         if checker is not None:
             checker.close()
@@ -145,19 +145,19 @@ class Listing:
         return set(self._walked)
 
     def may_list(self, path: bytes) -> bool:
-        """Whether a path in a directory that was walked may be there."""
+        """Whether a path may exist, by the listings of this scan."""
         directory, _, name = path.rpartition(b"/")
         loose = self.folds or self._walked[directory] or not path.isascii()
         return loose or name in self._names_in(directory)
 
     def is_alias(self, path: bytes, status: os.stat_result) -> bool:
-        """Whether a path that has this stat is listed under another name only."""
+        """Whether a path with this stat is listed only under another name."""
         return self._is_unlisted(path) or (
             self._may_fold(path, status) and not self._is_listed(path)
         )
 
     def _is_unlisted(self, path: bytes) -> bool:
-        """Whether a listing of this scan shows that a path is not there."""
+        """Whether a listing of this scan shows that a path does not exist."""
         if not self._names:
             return False
         above = b""
@@ -177,7 +177,7 @@ class Listing:
         return True
 
     def spelling(self, path: bytes) -> bytes:
-        """Returns a path as the disk lists it; unchanged where it is not there."""
+        """Returns a path as the disk lists it; unchanged if it does not exist."""
         status = self._place.stat(path)
         if status is None or not self._may_fold(path, status):
             return path
@@ -194,7 +194,7 @@ class Listing:
         return above
 
     def renamed_within(self, directory: bytes) -> bool:
-        """Whether a directory lists other names than last time, where names fold."""
+        """Whether a directory lists other names than last time, on a disk that folds names."""
         names = self._names_in(directory)
         return _digest(names) != self._state.listings.get(directory)
 
@@ -249,11 +249,11 @@ class Listing:
         try:
             fd = self._root.directory(directory)
             status = os.fstat(fd)
-            # Before the listing: a name may still come within this step of the clock.
+            # Before the listing: a name may appear within this step of the clock.
             known_as = self._place.settled(status)
             listed = [_child(child) for child in os.scandir(fd)]
         except (FileNotFoundError, NotADirectoryError):
-            # Its parent's listing shows what is there instead.
+            # The listing of its parent shows what replaced it.
             self._forget_soon(directory)
             return []
         except PermissionError:
@@ -272,7 +272,7 @@ class Listing:
         return self._note(directory, listed, known, known_as)
 
     def _is_inside(self, directory: bytes) -> bool:
-        """Whether it lies in a nested repository, which may just have been found."""
+        """Whether a path lies in a nested repository, which this scan may just have found."""
         nested = self._state.nested
         return bool(nested) and not nested.keys().isdisjoint(parents(directory))
 
@@ -309,12 +309,12 @@ class Listing:
     def _drop_unlisted(
         self, directory: bytes, names: frozenset[bytes], status: os.stat_result
     ) -> None:
-        """Takes out what the last tree has, and the disk lists under another name.
+        """Removes paths of the last tree that the disk lists under another name.
 
-        Other names that are gone are found by git's comparison.
+        Git's comparison finds other names that are gone.
         """
-        # A name that stands for another one resembles it: both are ASCII or neither is,
-        # but where the disk folds case.
+        # Unless the disk folds case, two spellings of a name are both ASCII or both
+        # not.
         if self.everything or not (
             self.folds or status.st_dev != self._device or not b"".join(names).isascii()
         ):
@@ -349,7 +349,7 @@ class Listing:
         return self._checker.ignored(paths)
 
     def note_ignore_file(self, path: bytes) -> None:
-        """Watches an ignore file that is not captured: nothing else shows it."""
+        """Watches an ignore file that is not captured, because nothing else shows its changes."""
         if path.rpartition(b"/")[2] == IGNORE_FILE:
             status = self._place.stat(path)
             if status is not None:
@@ -359,18 +359,18 @@ class Listing:
                 self._state.ignore_files[path] = now
 
     def forget(self, directory: bytes) -> None:
-        """Forgets what was learnt of a directory and of everything below it."""
+        """Forgets a directory and everything below it."""
         self._forget_soon(directory)
         self._forget_below()
 
     def _forget_soon(self, directory: bytes) -> None:
-        """Forgets a directory now, and what is below it with the next `_forget_below`."""
+        """Forgets a directory now, and everything below it with the next `_forget_below`."""
         for part in self._parts():
             part.pop(directory, None)
         self._forgotten.add(directory)
 
     def _forget_below(self) -> None:
-        """Forgets what is below many directories in one look at all that is known."""
+        """Forgets everything below many directories, in one pass over all known paths."""
         gone, self._forgotten = self._forgotten, set()
         for part in self._parts() if gone else ():
             for path in [one for one in part if not gone.isdisjoint(parents(one))]:
@@ -391,7 +391,7 @@ def sparse_rules(state: ScanState) -> dict[bytes, tuple[int, bytes]]:
 
 
 def signature(status: os.stat_result) -> Signature:
-    """Returns what changes when a directory or an ignore file does."""
+    """Returns stat data that changes when a directory or an ignore file changes."""
     return status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 

@@ -1,6 +1,6 @@
 """Finds the missing directories that a plan creates with everything below them.
 
-Nothing is there that could be in the way, so git can write them under a temporary name.
+Nothing can be in the way there, so git can write them under a temporary name.
 """
 
 from collections import defaultdict
@@ -11,14 +11,14 @@ from gitcp.format.tree import Entry
 from gitcp.worktree import bulk, replace, spelling
 from gitcp.worktree.plan import MAKE_DIR, WRITE, FilePlan, FileStep
 
-# What a directory has to hold: an entry for a file, None for a directory.
+# The expected names of a directory: an entry for a file, None for a directory.
 Names = dict[bytes, Entry | None]
 
 
 class Missing(NamedTuple):
-    """One such directory: where it is to be, and its steps, with those that are above others first.
+    """A missing directory: its path, and its steps, parents first.
 
-    Links and chunked files below it are not among them.
+    Steps for links and chunked files below it are left out.
     """
 
     path: bytes
@@ -26,12 +26,12 @@ class Missing(NamedTuple):
     files: tuple[FileStep, ...]
 
     def temporary(self, token: str) -> bytes:
-        """Returns the path at which it is written."""
+        """Returns the temporary path at which it is written."""
         above, slash, name = self.path.rpartition(b"/")
         return above + slash + replace.temporary_name(token, name)
 
     def bare(self) -> set[bytes]:
-        """Returns the directories below which there is none of the files."""
+        """Returns the directories that have no file below them."""
         holding = {b"", self.path}
         for step in self.files:
             above = step.path.rpartition(b"/")[0]
@@ -41,7 +41,7 @@ class Missing(NamedTuple):
         return {step.path for step in self.directories} - holding
 
     def names(self) -> dict[bytes, Names]:
-        """Returns what each directory has to hold, by its path at the end."""
+        """Returns the expected names of each directory, by its final path."""
         found: dict[bytes, Names] = {step.path: {} for step in self.directories}
         for step in self.directories[1:]:
             above, _, name = step.path.rpartition(b"/")
@@ -55,16 +55,16 @@ class Missing(NamedTuple):
 def missing_directories(
     plan: FilePlan, chunked: Callable[[bytes], bool]
 ) -> tuple[Missing, ...]:
-    """Returns the missing directories of a plan that are worth it: those with many files.
+    """Returns the missing directories of a plan that hold many files.
 
-    Many are in them together, where they have one parent. `chunked` says whether git
-    has a content in pieces.
+    Directories with the same parent are counted together. `chunked` says whether git
+    has a content in chunks.
     """
     made = [step for step in plan.steps if step.action == MAKE_DIR]
     if not made or not bulk.is_many(plan.steps):
         return ()
     paths = {step.path for step in made}
-    # What is there has to go first.
+    # An existing path has to be removed first.
     taken = {step.path for step in plan.steps if step.before is not None}
     tops: dict[bytes, bytes] = {}
     directories: dict[bytes, list[FileStep]] = defaultdict(list)

@@ -11,16 +11,16 @@ TEMPORARY = b".gitcp-tmp-"
 # The end of the name of a SQLite database's log.
 WAL = b"-wal"
 IGNORE_FILE = b".gitignore"
-# Nothing can be wrong with such a name, but that it is a spelling of .git.
+# Such a name is always allowed, unless it is a spelling of .git.
 _ORDINARY = re.compile(rb"[A-Za-z0-9_][A-Za-z0-9_.+-]*").fullmatch
 _DIGITS = 12
 _HEX = b"0123456789abcdef"
 
 
 def is_temporary(name: bytes) -> bool:
-    """Whether a restore of gitcp's gives such a name to a file for a moment.
+    """Whether a name is a temporary one that a restore gives to files.
 
-    After the prefix come the token of its journal, and a number or a digest.
+    The token of the journal, and a number or a digest, follow the prefix.
     """
     if not name.startswith(TEMPORARY):
         return False
@@ -34,14 +34,14 @@ def is_temporary(name: bytes) -> bool:
 
 
 def no_place(path: bytes) -> str | None:
-    """Returns why a path has no place in a snapshot, None if it has one."""
+    """Returns why a path may not be in a snapshot; None if it may."""
     if path.partition(b"/")[0] == RESERVED or is_temporary(path.rpartition(b"/")[2]):
         return "reserved-name"
     return "unsafe-path" if path_problem(path) else None
 
 
 def no_place_below(path: bytes, name: bytes) -> str | None:
-    """Returns the same for a path, and the last name of it, in a directory that has a place."""
+    """Returns the same for a path and its last name, if its directory may be in a snapshot."""
     if len(path) <= NAME_LIMIT and _ORDINARY(name) and b"git" not in name.lower():
         return None
     return no_place(path)
@@ -56,7 +56,7 @@ def parents(path: bytes) -> Iterator[bytes]:
 
 
 def folded(name: bytes) -> str:
-    """Returns what two names have in common that a disk may take for one."""
+    """Returns a key that is the same for names that a disk may treat as one."""
     return _form(
         "NFD", _form("NFD", name.decode("utf-8", "surrogateescape")).casefold()
     )
@@ -69,7 +69,7 @@ def composed(path: bytes) -> bytes:
 
 
 def _form(form: Literal["NFC", "NFD"], text: str) -> str:
-    # Seldom needed, and no small thing to load.
+    # Seldom needed, and slow to load.
     import unicodedata  # noqa: PLC0415
 
     return unicodedata.normalize(form, text)

@@ -1,7 +1,8 @@
 """Narrows a scan to the paths that the user's watcher names, and those it cannot know.
 
-What a watcher leaves out on purpose is looked at as without it: nested repositories, what
-could not be read before, and tracked files in ignored directories.
+Paths that a watcher leaves out on purpose are compared as without one: nested
+repositories, paths that could not be read before, and tracked files in ignored
+directories.
 """
 
 import os
@@ -15,7 +16,7 @@ from gitcp.worktree.watched import Watch
 
 
 class Narrowed(NamedTuple):
-    """The known directories and the files to compare; all others are as they were."""
+    """The known directories and files to compare; all others count as unchanged."""
 
     directories: list[bytes]
     files: list[bytes]
@@ -24,10 +25,10 @@ class Narrowed(NamedTuple):
 def narrowed(
     names: Iterable[bytes], place: ScanPlace, state: ScanState, watch: Watch
 ) -> Narrowed | None:
-    """Returns what of a work tree to compare; None if it has to be everything.
+    """Returns the part of a work tree to compare; None for everything.
 
-    `names` is the watcher's answer. If a known directory is gone, or is another one
-    than it was, a name does not tell what is below it.
+    `names` is the watcher's answer. A name says nothing about paths below a known
+    directory that is gone or was replaced.
     """
     forced = set(state.forced)
     if state.sparse or len(forced) > FORCED_AT_MOST or forced - state.overlay.keys():
@@ -44,7 +45,7 @@ def narrowed(
         if path not in known:
             files.add(path)
         elif name != path:
-            # All of what is below it may have changed.
+            # Everything below it may have changed.
             return None
         else:
             directories.add(path)

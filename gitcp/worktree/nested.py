@@ -39,7 +39,7 @@ def enter(
     for path, entry in sparse.items():
         inside = not state.nested.keys().isdisjoint(parents(path))
         if entry.mode == GITLINK and inside:
-            # The repository around it counts instead; it may have come since.
+            # The repository around it counts instead; it may be newer.
             if previous(path) is not None:
                 changes[path] = None
             continue
@@ -52,10 +52,10 @@ def enter(
 
 
 def not_checked_out(state: ScanState, captured: Lookup, head: Lookup) -> Changes:
-    """Notes submodules that are empty directories; returns what this adds to a tree.
+    """Notes submodules that are empty directories; returns the entries that they add to a tree.
 
-    `captured` looks into that tree, `head` into HEAD's. If an ignored file in one is
-    captured all the same, it is a plain directory.
+    `captured` looks a path up in that tree, `head` in HEAD's. A submodule with an
+    ignored file that is captured all the same counts as a plain directory.
     """
     changes: Changes = {}
     for path in empty_directories(state):

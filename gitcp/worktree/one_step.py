@@ -1,4 +1,4 @@
-"""Carries out one step of a plan: compares, writes beside, gives it its name."""
+"""Carries out one step of a plan: compares, writes a temporary file, renames it."""
 
 import errno
 import os
@@ -25,7 +25,7 @@ class Held(Enum):
 
 
 def carry_out(root: Root, step: FileStep, stream: Stream, token: str) -> str | None:
-    """Carries out a step; returns why it was left alone, if it was."""
+    """Carries out a step; returns the reason if it left the path alone."""
     seen = look(root, step)
     held = compare(seen, step)
     if held is Held.AFTER:
@@ -40,7 +40,7 @@ def carry_out(root: Root, step: FileStep, stream: Stream, token: str) -> str | N
     if step.after is None:
         fd, name = root.parent(step.path)
         return replace.remove(fd, name, seen, token)
-    # Through a hard link the mode of another file would change, here or elsewhere.
+    # A hard link shares its mode: changing it would change another name of the file.
     if step.action == CHMOD and seen.stat is not None and seen.stat.st_nlink == 1:
         _change_mode(root, step.path, step.after)
         return None
@@ -58,7 +58,7 @@ def carry_out(root: Root, step: FileStep, stream: Stream, token: str) -> str | N
 def give_name(
     directory: int, temporary: bytes, step: FileStep, seen: PreviousContent, token: str
 ) -> str | None:
-    """Gives a complete file its name; else removes it and says why."""
+    """Gives a complete file its name; otherwise removes the file, and returns the reason."""
     if step.before is None:
         return replace.place(directory, temporary, step.path.rpartition(b"/")[2])
     return replace.swap(directory, temporary, step, seen, token)
@@ -75,8 +75,8 @@ def write(
 ) -> os.stat_result:
     """Writes a complete file; permissions beyond the exec bit are those of `old`.
 
-    Returns its stat after the last write. Without `sync` it is for the caller to make it
-    durable before it gets its name.
+    Returns its stat after the last write. Without `sync`, the caller makes it durable
+    before it gets its name.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(temporary, flags, 0o666, dir_fd=directory)
@@ -118,7 +118,7 @@ def _change_mode(root: Root, path: bytes, entry: Entry) -> None:
 
 
 def _remove_directory(root: Root, path: bytes) -> str | None:
-    """Removes a directory if it is empty: what no checkpoint holds keeps it."""
+    """Removes a directory if it is empty: uncaptured files keep it."""
     fd, name = root.parent(path)
     try:
         os.rmdir(name, dir_fd=fd)
@@ -142,7 +142,7 @@ def look(root: Root, step: FileStep) -> PreviousContent:
 
 
 def compare(seen: PreviousContent, step: FileStep) -> Held:
-    """Returns whether what was seen is what a step starts from, or what it makes."""
+    """Returns whether a path is in the state before a step, or after it."""
     if seen.entry == step.after:
         return Held.AFTER
     return Held.BEFORE if seen.entry == step.before else Held.OTHER

@@ -1,8 +1,8 @@
 """Reads small ordinary files with as few system calls as possible, for very many files.
 
-Most files of a work tree are such. Whatever is out of the ordinary, or might be, is left to
-`read`: nothing here waits, reads twice, or reports. Loaded by processes that do nothing else
-(`plain_worker`), so it loads little itself.
+Most files of a work tree are ordinary. Every other file, and every doubtful one, is left to
+`read`: nothing here waits, reads twice, or reports. Processes that do nothing else
+(`plain_worker`) load this module, so it imports little.
 """
 
 import os
@@ -16,17 +16,17 @@ from gitcp.format.tree import EXECUTABLE, FILE, LINK
 from gitcp.worktree import files
 from gitcp.worktree.files import Root
 
-# A larger file takes long enough to read that the way to it does not count.
+# Reading a larger file takes so long that the system calls around it do not matter.
 MOST = 1024 * 1024
 DATABASE = b"SQLite format 3\0"
 _LEFT = (DATABASE, POINTER)
 _BILLION = 1_000_000_000
-# What the index has room for.
+# The width of a number in the index.
 _U32 = 0xFFFFFFFF
 
 
 class Proof(NamedTuple):
-    """What time stamps prove on one disk: a change after the `moment` gives another one.
+    """What time stamps prove on one disk: a change after the `moment` gives another stamp.
 
     `by_change` says which stamp counts: that of the last change, or that of the content.
     """
@@ -42,7 +42,7 @@ class Proof(NamedTuple):
 
 
 class PlainFile(NamedTuple):
-    """What was read: id and content, and the stat that goes with them."""
+    """A file that was read: its id and content, and the stat that matches them."""
 
     oid: bytes
     stat: Stat
@@ -61,10 +61,10 @@ class PlainReader:
         self._most = min(most, MOST)
 
     def read(self, path: bytes) -> PlainFile | None:
-        """Reads a file; None if it is not an ordinary one, or did not stay as it was."""
+        """Reads a file; None if it is not an ordinary one, or changed meanwhile."""
         try:
             directory, name = self._root.parent(path)
-            # Not by its descriptor: opening what is no file may do something.
+            # Not by its descriptor: opening a device may have effects.
             before = os.stat(name, dir_fd=directory, follow_symlinks=False)
             size = before.st_size
             if (

@@ -1,8 +1,8 @@
 """Reads thousands of ordinary files, on all cores (0125).
 
-Reading one is some system calls and a hash, each too short for threads: they would wait for
-Python's lock. So other processes read as well. Whatever one of them does not read, because
-the file is out of the ordinary or the process ended, its caller does.
+Reading a file takes a few system calls and a hash, each too short for threads, which would
+wait for Python's lock. So other processes read as well. The caller reads the files that
+they do not: those that are not ordinary, and those of a process that ended.
 """
 
 import os
@@ -25,8 +25,8 @@ from gitcp.worktree.plain import PlainReader, Proof
 from gitcp.worktree.plain_worker import Job, Wire
 
 _MOST_WORKERS = 3
-# Paths that are handed over at once, and what a worker may have before it: it must neither
-# run out of work, nor have much left when there is none for the others.
+# How many paths are handed over at once, and how many a worker may have waiting: it must
+# neither run out of work, nor have much left when the others have none.
 _PATHS, _BYTES = 64, 8 * 1024
 _WAITING = 3
 _BLOCK = 1024 * 1024
@@ -39,9 +39,10 @@ main()
 
 
 class Read(NamedTuple):
-    """A path that was read: the id and the stat of its content, and that itself.
+    """A path that was read: the id and the stat of its content, and the content.
 
-    It is there as it is (`data`), or compressed (`stored`), or not at all where it is known.
+    The content is plain (`data`) or compressed (`stored`), or missing if it is known
+    already.
     """
 
     path: bytes
@@ -63,10 +64,10 @@ def read_many(
     proof: Proof,
     most: int,
 ) -> Iterator[list[Read]]:
-    """Reads sorted paths, and yields what was read; what is missing is left to the caller.
+    """Reads sorted paths, and yields those that were read; the rest is left to the caller.
 
-    The order is not that of the paths. `known` returns the id of the content that a path is
-    expected to have, or any other bytes of that length. Files above `most` bytes are left.
+    They come in any order. `known` returns the id of the content that a path is expected to
+    have, or any other bytes of that length. Files above `most` bytes are left.
     """
     reader = PlainReader(root, form, proof, most)
     wire = Wire(form)
@@ -77,7 +78,8 @@ def read_many(
         while blocks:
             for worker in workers:
                 while blocks and worker.has_room:
-                    # From the other end: both stay within their directories.
+                    # This process takes from the other end, so that each stays within
+                    # its directories.
                     worker.give(blocks.pop(), known)
             if blocks:
                 yield _own(blocks.popleft(), reader, known)
@@ -117,7 +119,7 @@ def _blocks(paths: Sequence[bytes]) -> Iterator[list[bytes]]:
 
 
 class _Worker:
-    """A process that reads; what it was given and has not answered is known here."""
+    """A process that reads; keeps count of the paths that it has not answered yet."""
 
     def __init__(self, started: Process, wire: Wire) -> None:
         if started.stdin is None or started.stdout is None:
@@ -130,7 +132,7 @@ class _Worker:
         self._unsent = b""
         self._rest = b""
         self._ended = False
-        # It may be waiting for its answers to be taken.
+        # It may be blocked until its answers are read.
         os.set_blocking(self._stdin, False)
         os.set_blocking(self._stdout, False)
 
@@ -151,13 +153,13 @@ class _Worker:
         self._send()
 
     def _send(self) -> None:
-        # One that has ended is found out when it should answer.
+        # If it has ended, that shows when it should answer.
         with suppress(BlockingIOError, BrokenPipeError):
             if self._unsent:
                 self._unsent = self._unsent[os.write(self._stdin, self._unsent) :]
 
     def taken(self, *, wait: bool) -> list[Read]:
-        """Returns what has been answered; none is waited for once the process has ended."""
+        """Returns the answers so far; waits for no more once the process has ended."""
         self._send()
         if wait:
             ready = select.poll()

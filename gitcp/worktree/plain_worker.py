@@ -25,7 +25,7 @@ _BLOCK = 64 * 1024
 
 
 class Job(NamedTuple):
-    """What a worker has to know before it is told a path; `closed` as `Root` takes it."""
+    """The settings of a worker, given before any path; `closed` has the form of `Root`'s."""
 
     form: str
     fd: int
@@ -34,14 +34,14 @@ class Job(NamedTuple):
     closed: frozenset[tuple[int, int]]
 
     def words(self) -> list[str]:
-        """Returns the arguments of the process that does it."""
+        """Returns the command-line arguments for a job."""
         shut = ",".join(f"{device}:{inode}" for device, inode in sorted(self.closed))
         given = (self.fd, self.most, *map(int, self.proof))
         return [self.form, *map(str, given), shut]
 
     @classmethod
     def parse(cls, words: list[str]) -> "Job":
-        """Returns what `words` made."""
+        """Parses the arguments that `words` returned."""
         form, *numbers, shut = words
         fd, most, device, moment, by_change = map(int, numbers)
         pairs = [one.partition(":") for one in shut.split(",") if one]
@@ -50,7 +50,7 @@ class Job(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """How a path was read: `stored` is its content compressed, if it is not as was known."""
+    """The answer for a path: `stored` is its compressed content, if it is not the known one."""
 
     oid: bytes
     stat: Stat
@@ -66,11 +66,11 @@ class Wire:
         self._nothing = self._answer.pack(_LEFT, b"", *(0,) * len(Stat._fields), 0)
 
     def ask(self, path: bytes, known: bytes) -> bytes:
-        """Returns what asks for a path, of whose content some id is known (or none)."""
+        """Returns a request for a path, with the known id of its content, if any."""
         return self._asked.pack(len(path), known) + path
 
     def asked(self, data: bytes) -> tuple[list[tuple[bytes, bytes]], bytes]:
-        """Returns what some bytes ask for, paths and ids, and the bytes that are left."""
+        """Parses requests: returns paths and ids, and the rest of the bytes."""
         found: list[tuple[bytes, bytes]] = []
         at, head = 0, self._asked.size
         while at + head <= len(data):

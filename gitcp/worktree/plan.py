@@ -16,7 +16,7 @@ LINK_TO, MAKE_DIR, REMOVE_DIR = "link", "mkdir", "rmdir"
 
 
 class FileStep(NamedTuple):
-    """One path: what it holds before and is to hold after, None for nothing."""
+    """One path: its entry before and after the step, None for nothing."""
 
     action: str
     path: bytes
@@ -32,14 +32,14 @@ class Left(NamedTuple):
 
 
 class Side(NamedTuple):
-    """The files of one state: the tree, and the directories that are empty in it."""
+    """The files of one state: the tree, and its empty directories."""
 
     tree: bytes | None
     empty: frozenset[bytes] = frozenset()
 
 
 class FilePlan(NamedTuple):
-    """The steps in the order in which they are safe, and what is left alone."""
+    """The steps in a safe order, and the paths that are left alone."""
 
     steps: tuple[FileStep, ...]
     left: tuple[Left, ...]
@@ -51,12 +51,12 @@ class FilePlan(NamedTuple):
 
 
 def only(plan: FilePlan, paths: Container[bytes]) -> FilePlan:
-    """Returns the part of a plan that is about some paths."""
+    """Returns the part of a plan that concerns some paths."""
     return FilePlan(tuple(step for step in plan.steps if step.path in paths), ())
 
 
 Selects = Callable[[bytes], bool]
-# Why a change of a path, from one entry to another, is not to be made; None if it is.
+# Returns why a path must not change from one entry to another; None if it may.
 Withheld = Callable[[bytes, Entry | None, Entry | None], str | None]
 
 
@@ -67,7 +67,7 @@ def everything(path: bytes) -> bool:
 
 
 def selection(paths: Sequence[bytes]) -> Selects:
-    """Returns what selects the given paths and everything below them."""
+    """Returns a selector of the given paths and everything below them."""
     if not paths:
         return everything
     exact = {path.strip(b"/") for path in paths}
@@ -97,8 +97,8 @@ def make(
 ) -> FilePlan:
     """Returns the steps from one state of the files to another.
 
-    `sparse` is what a sparse checkout leaves out, `own` where git directories of this
-    repository are: neither they nor what is below them changes.
+    `sparse` are the paths that a sparse checkout leaves out, `own` the git directories
+    of this repository: neither they nor anything below them changes.
 
     Raises:
         ValueError: the target names a path that must not be written; its text says
@@ -150,7 +150,7 @@ def make(
 def _held(
     path: bytes, old: Entry | None, new: Entry | None, rule: Withheld | str | None
 ) -> str | None:
-    """Returns why a change is left out, by a rule or for the one reason there is."""
+    """Returns why a change is left out: the reason of a rule, or the reason for all."""
     return rule(path, old, new) if callable(rule) else rule
 
 
@@ -195,8 +195,8 @@ def _directory_steps(
 ) -> list[FileStep]:
     """Returns the directories to make and to remove.
 
-    Those that only hold files are made by steps of their own too: the way back has to
-    remove them.
+    Directories that hold files get steps of their own, too, because the reversed plan
+    has to remove them.
     """
     holding = {
         id(side): side.empty | {above for path in side.empty for above in _above(path)}
@@ -232,7 +232,7 @@ def _directory_steps(
 
 
 def _add_above(directories: set[bytes], path: bytes) -> None:
-    """Adds the directories above a path, unless one like it has brought them."""
+    """Adds the directories above a path, unless an earlier path in the same directory has."""
     if path.rpartition(b"/")[0] not in directories:
         directories.update(_above(path))
 

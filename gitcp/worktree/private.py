@@ -27,14 +27,14 @@ _OTHER_FORM = b"""[core]
 """
 _DIRECTORIES = ("objects", "refs", "info")
 _FIELDS = 4
-# Settings of the system's, the user's and a container's do not count.
+# Settings of the system, the user and a container do not count.
 _ALONE = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_COUNT": "0",
     "GIT_ATTR_NOSYSTEM": "1",
 }
-# For an index of which only the paths count.
+# For an index in which only the paths matter.
 _ANY_BYTE = b"\1"
 
 
@@ -59,7 +59,8 @@ class PrivateGit:
         """Makes the directory if it is missing; brings its excludes up to date."""
         for name in () if self.is_temporary else _DIRECTORIES:
             self._repository.make_directory(self.directory / name)
-        # Git would take the configuration and the attributes of the place it names.
+        # Git would use the configuration and the attributes of the directory that it
+        # names.
         (self.directory / comparison.REDIRECTION).unlink(missing_ok=True)
         files = {
             "HEAD": b"ref: refs/heads/none\n",
@@ -72,7 +73,7 @@ class PrivateGit:
                 durable.replace(self.directory / name, content, sync=False)
 
     def move_to_temporary(self) -> None:
-        """Goes on in a directory that is removed with this object."""
+        """Moves to a directory that is removed together with this object."""
         import shutil  # noqa: PLC0415  rarely
         import tempfile  # noqa: PLC0415
         import weakref  # noqa: PLC0415
@@ -115,7 +116,8 @@ class PrivateGit:
     def start_diff_files(self) -> Process:
         """Starts the comparison of the index with the files; paths end with NUL.
 
-        One that was started early continues, unless the index is another one by now.
+        A comparison that was started early continues, unless the index was replaced
+        since.
         """
         early = comparison.take(self.directory, self._top)
         return early or self._repository.start(
@@ -127,10 +129,10 @@ class PrivateGit:
     ) -> Process:
         """Starts to write the files of an index below a directory; nothing there is replaced.
 
-        git gets the directory as a descriptor: a path could lead elsewhere by then. No
-        rule, filter, hook or setting of the project's or the user's has a part in it. As
-        long as git or one of its workers runs, the lock of which `lock` is the descriptor is
-        held, even after a kill of this process. They are a process group.
+        git gets the directory as a descriptor: a path could lead elsewhere by then. No rule,
+        filter, hook or setting of the project or the user applies. `lock` is the descriptor
+        of a lock: git and its workers hold it until they end, even if this process is
+        killed. They are a process group.
         """
         file = self.directory / "missing"
         durable.replace(file, index, sync=False)
@@ -157,9 +159,9 @@ class PrivateGit:
         return [path for path in found if path[-1:] != b"/"]
 
     def matching(self, globs: Sequence[str], paths: Iterable[bytes]) -> list[bytes]:
-        """Returns those of some paths that match ignore patterns, whatever is there.
+        """Returns those of some paths that match ignore patterns, whatever their type.
 
-        The directory listing of git leaves out what is neither a file nor a link.
+        Git's own listing leaves out anything that is neither a file nor a link.
         """
         form = self._repository.form
         entries = dict.fromkeys(paths, (FILE, _ANY_BYTE * form.size))
@@ -189,7 +191,7 @@ class PrivateGit:
     ) -> "IgnoreChecker":
         """Returns a checker of the ignore rules, backed by one git process.
 
-        Those of the work tree, unless `top` has others. `sparse` are the ignore files
+        The rules are those of the work tree, or of `top`. `sparse` are the ignore files
         that only the user's index has: mode and oid by path.
         """
         environment = self._environment(top)
@@ -208,7 +210,7 @@ class PrivateGit:
                 "--stdin",
                 "--verbose",
                 "--non-matching",
-                # With an index git does not judge what that has: here, ignore files.
+                # Git does not judge paths that the index has: here, ignore files.
                 *([] if sparse else ["--no-index"]),
                 environment=environment,
                 feed=True,
@@ -250,7 +252,7 @@ class IgnoreChecker:
             raise ValueError("a checker needs both pipes")
 
         def feed() -> None:
-            # If it is broken, the reader below sees the end and reports it.
+            # If the pipe is broken, the reader below sees the end and reports it.
             with suppress(BrokenPipeError):
                 # "./" keeps a name that starts with a colon from being read as magic.
                 stdin.write(b"".join(b"./" + path + b"\0" for path in paths))

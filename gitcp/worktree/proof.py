@@ -19,7 +19,7 @@ from gitcp.worktree.plain import tree_mode
 
 _CHUNK = 1024 * 1024
 # Mode, inode, device, user, group, size, times of the last write and the last change. All
-# zero where a later change might not show.
+# zero if a later change might not show.
 _STAT = struct.Struct("=QQQQQQqq")
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 # The clock that stamps files, on Linux.
@@ -27,14 +27,14 @@ _CLOCK = getattr(time, "CLOCK_REALTIME_COARSE", 5)
 
 
 class Directory(NamedTuple):
-    """A directory that was written: its path now, and the names that it has to hold."""
+    """A directory that was written: its present path, and its expected names."""
 
     path: bytes
     names: Names
 
 
 class Proven(NamedTuple):
-    """A directory that holds what it had to, and nothing else.
+    """A directory that holds exactly the expected names and contents.
 
     `status` is its own stat, `files` has those of its files in the order of `names`; None if
     a later change might not show in it.
@@ -59,8 +59,8 @@ def stats(
 ) -> list[Proven] | None:
     """Compares each file of some directories; None if something differs.
 
-    The work is shared among processes: threads would wait for each other. `meanwhile` is done
-    beside it, in a thread; what that raises is raised.
+    Several processes share the work, because threads would wait for each other. `meanwhile`
+    runs beside it, in a thread; an error that it raises is raised here.
     """
     alone = threading.active_count() > 1
     parts = [directories] if alone else bulk.parts(directories)
@@ -106,7 +106,7 @@ def _in_processes(
         while children:
             results.append(_result(*children.pop(0)))
     finally:
-        # Each ends by itself once what it says is not read.
+        # Each process ends by itself if its result is not read.
         for child, reading in children:
             os.close(reading)
             os.waitpid(child, 0)
@@ -115,7 +115,7 @@ def _in_processes(
 
 
 def _result(child: int, reading: int) -> bytes | None:
-    """Returns what a process has said, if it came to its end."""
+    """Returns the result of a process, if it ended well."""
     try:
         said = b"".join(files.chunks(reading))
     finally:
@@ -125,9 +125,9 @@ def _result(child: int, reading: int) -> bytes | None:
 
 
 def _forked(work: Callable[[], bytes | None]) -> tuple[int, int]:
-    """Starts work in another process; returns that, and where its result is to be read."""
+    """Starts work in another process; returns the process, and the descriptor of its result."""
     reading, writing = os.pipe()
-    # An interrupt must not have the child do what this process would do then.
+    # An interrupt must not make the child run this process's handlers.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         child = os.fork()
@@ -140,7 +140,7 @@ def _forked(work: Callable[[], bytes | None]) -> tuple[int, int]:
 
 
 def _end_child(writing: int, work: Callable[[], bytes | None]) -> None:
-    """Says what came of the work, and ends this process; nothing of the parent's runs."""
+    """Writes the result of the work, and ends this process without the parent's exit handlers."""
     status = 1
     try:
         found = work()
@@ -161,7 +161,8 @@ def _prove(
     try:
         for directory in directories:
             fd = root.directory(directory.path)
-            # Before the listing: a name that comes during it changes the stat.
+            # Take it before the listing: a name that appears during the listing changes
+            # the stat.
             rows.append(_row(os.fstat(fd), time.clock_gettime_ns(_CLOCK)))
             if set(map(os.fsencode, os.listdir(fd))) != directory.names.keys():
                 return None
@@ -197,7 +198,7 @@ def _prove_file(
         left, first = status.st_size, True
         while left and (chunk := os.read(fd, min(left, _CHUNK))):
             if first and chunk.startswith(MAGIC):
-                # It stands for chunks, and no list has them.
+                # It is a pointer to chunks that no list has.
                 return None
             first = False
             digest.update(chunk)

@@ -40,8 +40,8 @@ class Trouble(Enum):
 class Content(NamedTuple):
     """The content of a path: its entry, the matching stat, and whether it was stable.
 
-    The stat is one that no file has where the true one would not show a change. A `backup`
-    is what a database and the log beside it hold together.
+    If the true stat would not show a change, `stat` is one that no file has. A `backup` is
+    made of a database and the log beside it.
     """
 
     entry: Entry
@@ -50,11 +50,11 @@ class Content(NamedTuple):
     backup: bool = False
 
 
-# By path: what was written there, and the stat of the file once it had its name.
+# By path: the entry that was written, and the file's stat after it got its name.
 Written = dict[bytes, tuple[Entry, os.stat_result]]
 Store = Callable[[bytes, bytes], bytes]
 StoreStream = Callable[[int, Iterator[bytes]], bytes | None]
-# Of an id, the size of the content, and that compressed.
+# By id: the size of the content, and the compressed content.
 StoreDeflated = Callable[[bytes, int, bytes], None]
 
 
@@ -86,7 +86,7 @@ class FileReader:
         databases: Databases,
         written: Written | None = None,
     ) -> None:
-        """Takes as `before` what returns the entry that is known of a path, if any."""
+        """`before` returns the known entry of a path, if any."""
         self._databases = databases
         self._root = root
         self._clock = clock
@@ -101,7 +101,7 @@ class FileReader:
         self._before = before
 
     def read_many(self, paths: Collection[bytes]) -> Iterator[tuple[bytes, Content]]:
-        """Reads what is ordinary among many paths, in any order; `read` has to do the rest."""
+        """Reads the ordinary files among many paths, in any order; the rest is for `read`."""
         # Few saves have so many to read.
         from gitcp.worktree import plain_many  # noqa: PLC0415
 
@@ -141,7 +141,7 @@ class FileReader:
             if files.is_link(status):
                 sure = self._clock.shows_changes(status)
                 target = self._root.readlink(path)
-                # A link is never torn; one that is new is only read again next time.
+                # A link is never torn; a new one is only read again next time.
                 return self._keep(path, LINK, target, status, sure=sure)
             if files.is_directory(status):
                 return Trouble.GONE
@@ -195,12 +195,12 @@ class FileReader:
                 os.close(copy)
         if isinstance(content, Trouble):
             return content
-        # The log may change, and the database not: it is looked at each time.
+        # The log may change without the database, so it is compared each time.
         entry = Entry(mode, content.entry.oid)
         return Content(entry, unsettled(mode), settled=True, backup=True)
 
     def _just_written(self, path: bytes, status: os.stat_result) -> Entry | None:
-        """Returns what a path was given by this process, if it still holds that.
+        """Returns the entry that this process wrote to a path, if the path still holds it.
 
         Its object is stored: it was read from there.
         """
@@ -285,7 +285,7 @@ class FileReader:
     def _chunked(
         self, path: bytes, fd: int, before: os.stat_result, *, sure: bool, last: bool
     ) -> Content | None:
-        """Reads into chunks; a file that is in git whole already stays so."""
+        """Reads into chunks; a file that git already has in one piece stays so."""
         size, mode = before.st_size, tree_mode(before)
         entry = self._before(path)
         if entry is None:

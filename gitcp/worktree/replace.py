@@ -31,7 +31,7 @@ OTHER = Entry(0, b"")
 # Ends the name of an old file where names cannot be exchanged.
 OLD = b".old"
 _CHUNK = 1024 * 1024
-# Not readable, or replaced by a link or a device since the stat.
+# The file is not readable, or a link or a device replaced it since the stat.
 _UNREADABLE = frozenset({errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENXIO})
 # How far apart two time stamps have to be for a change in between to show in them:
 # where stamps are fine, and where they may be those of a disk with steps of 2 seconds.
@@ -43,8 +43,8 @@ _DIGEST = 12
 class PreviousContent(NamedTuple):
     """The previous content of a path: the entry, and for a file the stat before the read.
 
-    `entry` is None for nothing and OTHER for what no checkpoint can hold; `at` is the
-    monotonic time of the stat in nanoseconds.
+    `entry` is None for nothing and OTHER for a type that no checkpoint can hold; `at`
+    is the monotonic time of the stat in nanoseconds.
     """
 
     entry: Entry | None
@@ -100,14 +100,14 @@ def _link(target: bytes, form: ObjectFormat) -> Entry:
 
 
 def form_for(*expected: Entry | None) -> ObjectFormat:
-    """Returns the form of the ids of what is expected; any will do where none has an id."""
+    """Returns the form of the expected ids; any form if no entry has an id."""
     return next((form_of(one.oid) for one in expected if one and one.oid), SHA1)
 
 
 def _hashed(
     directory: int, name: bytes, status: os.stat_result, form: ObjectFormat
 ) -> Entry:
-    """Reads as many bytes as the stat says; a file that grew has another stat by now."""
+    """Reads as many bytes as the stat says; a file that has grown has another stat now."""
     digest = form.hasher("blob", status.st_size)
     fd = files.open_file(directory, name)
     try:
@@ -123,7 +123,8 @@ def _hashed(
 def temporary_name(token: str, name: bytes) -> bytes:
     """Returns the name under which a file waits to take, or has lost, a name.
 
-    It tells the name it belongs to: a killed run is put right from the listing alone.
+    The target's name follows from it, so a killed run is cleaned up from the listing
+    alone.
     """
     digest = hashlib.sha1(name, usedforsecurity=False).hexdigest()
     return TEMPORARY + f"{token}-{digest[:_DIGEST]}".encode()
@@ -132,7 +133,7 @@ def temporary_name(token: str, name: bytes) -> bytes:
 def remove(
     directory: int, name: bytes, seen: PreviousContent, token: str
 ) -> str | None:
-    """Removes a file or link that holds what was seen; else says why it stays."""
+    """Removes a file or link that is as it was seen; otherwise returns why it stays."""
     if _is_late(seen) and not _same_stat(directory, name, seen):
         seen = _again(directory, name, seen)
         if seen.entry is None:
@@ -147,7 +148,7 @@ def remove(
 def _finish(
     directory: int, aside: bytes, seen: PreviousContent, undo: Callable[[], str]
 ) -> str | None:
-    """Removes a file that has lost its name, or takes that back and says why."""
+    """Removes a file that has lost its name, or restores the name and returns why."""
     try:
         unchanged = _unchanged(directory, aside, seen)
     except OSError:
@@ -160,7 +161,7 @@ def _finish(
 
 
 def place(directory: int, temporary: bytes, name: bytes) -> str | None:
-    """Gives a complete file a name that is free; else removes it and says why."""
+    """Gives a complete file a free name; otherwise removes the file and returns why."""
     try:
         renames.move(directory, temporary, name)
     except FileExistsError:
@@ -176,7 +177,7 @@ def place(directory: int, temporary: bytes, name: bytes) -> str | None:
 def swap(
     directory: int, temporary: bytes, step: FileStep, seen: PreviousContent, token: str
 ) -> str | None:
-    """Puts a complete file in place of what was seen; else says why not."""
+    """Replaces a file that is as it was seen by a complete one; otherwise returns why not."""
     name = step.path.rpartition(b"/")[2]
     try:
         if not _same_stat(directory, name, seen):
@@ -200,7 +201,7 @@ def swap(
 
 
 def _swap_back(directory: int, temporary: bytes, step: FileStep, token: str) -> str:
-    """Gives an edited file its name back; the new content may be edited by now, too."""
+    """Gives an edited file its name back; the new file may have been edited, too."""
     name = step.path.rpartition(b"/")[2]
     try:
         renames.exchange(directory, temporary, name)
@@ -215,7 +216,7 @@ def _swap_back(directory: int, temporary: bytes, step: FileStep, token: str) -> 
 def _swap_by_hand(
     directory: int, temporary: bytes, name: bytes, seen: PreviousContent, token: str
 ) -> str | None:
-    """Replaces without an exchange: for a moment there is nothing at the name."""
+    """Replaces without an exchange: for a moment the name does not exist."""
     aside = temporary + OLD
     os.rename(name, aside, src_dir_fd=directory, dst_dir_fd=directory)
 
@@ -272,7 +273,7 @@ def _same_stat(directory: int, name: bytes, seen: PreviousContent) -> bool:
 
 
 def _again(directory: int, name: bytes, seen: PreviousContent) -> PreviousContent:
-    """Looks again; without an entry if the name holds something else by now."""
+    """Looks again; returns no entry if the name now holds something else."""
     is_link = seen.entry is not None and seen.entry.mode == LINK
     now = look_at(directory, name, form_for(seen.entry), link=is_link)
     return now if now.entry == seen.entry else PreviousContent(None)
@@ -289,7 +290,7 @@ def _alike(one: os.stat_result, two: os.stat_result) -> bool:
 
 
 def is_as_written(now: os.stat_result, written: os.stat_result) -> bool:
-    """Whether a file that has got its name holds what was written before that.
+    """Whether a file, after it got its name, still holds what was written.
 
     The rename has stamped it. If that was more than a step of the clock after the last
     write, a later edit shows in the time of that write.
@@ -302,7 +303,7 @@ def is_as_written(now: os.stat_result, written: os.stat_result) -> bool:
 
 
 def step_of(status: os.stat_result) -> int:
-    """Returns by how much a stamp has to be later for a change in between to show."""
+    """Returns how far apart two stamps must be for a change in between to show."""
     fine = status.st_ctime_ns % _MILLISECOND_NS
     return _FINE_NS if fine else _COARSE_NS
 

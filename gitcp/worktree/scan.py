@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["IGNORE_FILE", "TEMPORARY", "Rules", "Scan", "empty_directories", "parents"]
 
-# What may have become readable, or small enough, without its directory changing.
+# Reasons that may no longer hold although the directory has not changed.
 _LOOK_AGAIN = frozenset(
     {"too-large", "unreadable", "changed-while-reading", "deferred"}
 )
-# What decides which files git ignores, and which it leaves out of the work tree.
+# Settings that decide which files git ignores, and which it leaves out of the work
+# tree.
 _SETTINGS = (
     "core.ignorecase",
     "core.precomposeunicode",
@@ -41,10 +42,10 @@ _SETTINGS = (
 class Rules(NamedTuple):
     """What the user's settings say about capture; sizes are in bytes.
 
-    Files above `chunk_above` are stored in chunks; 0 stores each as one blob. What cannot
-    be read before `deadline` (of `time.monotonic`) is left to a later capture, if it is
-    large and new. With `watched`, the user's watcher may say what changed. With
-    `backups` a database and its log are captured as one file.
+    Files above `chunk_above` are stored in chunks; 0 stores each as one blob. A large new
+    file that cannot be read before `deadline` (of `time.monotonic`) is left to a later
+    capture. With `watched`, the user's watcher may say what changed. With `backups` a
+    database and its log are captured as one file.
     """
 
     limit: int
@@ -75,11 +76,11 @@ class Scan:
         self._found = Found()
         self._listing = Listing(context, state, self._found)
         self._tracked = Tracked(context, state, self._found, self._listing)
-        # What was known to have changed when everything was listed again.
+        # The paths known to have changed when everything was listed again.
         self._changed: set[bytes] = set()
         self._watch = watch
         self._narrowed: Narrowed | None = None
-        # What was found when everything was listed.
+        # The paths found when everything was listed.
         self._listed: set[bytes] = set()
 
     def run(self, differing: Callable[[], list[bytes]]) -> Found:
@@ -120,7 +121,7 @@ class Scan:
     # --- the watcher ------------------------------------------------------------
 
     def _narrow(self, *, whole: bool) -> "Narrowed | None":
-        """Returns what to compare by the watcher's answer; None for everything."""
+        """Returns the paths to compare by the watcher's answer; None for everything."""
         watch = self._watch
         if watch is None:
             return None
@@ -158,7 +159,7 @@ class Scan:
             files.append(sparse)
         settings = [str(self._repository.setting(name)) for name in _SETTINGS]
         return states.digest(
-            # How a file is stored does not say which are captured.
+            # How files are stored does not affect which ones are captured.
             str(self._rules[:3]).encode("utf-8", "surrogateescape"),
             path.encode("utf-8", "surrogateescape"),
             self._private.user_excludes(),
@@ -195,7 +196,7 @@ class Scan:
                 result.wanted |= included
         if self._rules.exclude:
             globs = self._rules.exclude
-            # The rules are those of the last scan: only what is new can match them.
+            # The rules are those of the last scan, so only new paths can match.
             excluded = set(
                 self._private.list_matching(globs)
                 if self._narrowed is None
@@ -212,7 +213,7 @@ class Scan:
                 result.wanted -= excluded
 
     def _excluded_special(self) -> set[bytes]:
-        """Returns what is no file and `gitcp.exclude` names; it is not listed any more."""
+        """Returns special files that `gitcp.exclude` names: they no longer count as skipped."""
         skipped = self._state.skipped
         listed = {path for path, why in skipped.items() if why == "special-file"}
         # No listing leads to these.
@@ -226,7 +227,7 @@ class Scan:
         return named
 
     def _excluded_inside(self) -> set[bytes]:
-        """Returns what `gitcp.exclude` names in nested repositories; git lists none there."""
+        """Returns paths in nested repositories that `gitcp.exclude` names; git lists none there."""
         nested = self._state.nested
         inside = [
             path
@@ -286,7 +287,7 @@ class Scan:
         return listed
 
     def _compare(self, differing: list[bytes]) -> None:
-        """Takes from git's answer, and from what it cannot know, what truly changed."""
+        """Finds the true changes among git's answer and the paths that git cannot know."""
         overlay = self._state.overlay
         absent: bytes | None = None
         # In order, so that each directory is opened once.
@@ -331,7 +332,7 @@ class Scan:
         state.ignore_files = {}
         state.listings = {}
         self._found.look = set()
-        # What the index has in place of an ignore file counts from here on.
+        # From here on, an ignore file in the index counts in place of a missing one.
         self._listing.close()
         self._tracked.sparse.learn()
         self._listing.everything = True
@@ -341,11 +342,11 @@ class Scan:
         # After the listing: it finds the ignore files that git would hang on.
         self._tracked.learn(whole=True)
         changed = self._changed = self._found.look
-        # Git lists these by its index, whether or not they are on disk.
+        # Git lists these from its index, whether or not they are on disk.
         forced = {path for path in state.forced if self._place.is_there(path)}
         present = listed | forced
         self._found.wanted = present | state.sparse.keys() | state.nested.keys()
-        # What was small enough under the limit of then may be too large by now.
+        # A file within the earlier limit may be too large for the present one.
         again = not state.limit or self._rules.limit < state.limit
         self._found.look = {
             path

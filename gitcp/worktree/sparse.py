@@ -1,6 +1,7 @@
 """Paths that a sparse checkout leaves out: they count as unchanged from the user's index.
 
-That ends where something is in place of such a file, or of a directory above it.
+A path no longer counts as such if something exists there, or in place of a directory
+above it.
 """
 
 from bisect import bisect_left
@@ -31,7 +32,7 @@ class Sparse:
         if not self._is_on:
             return
         taken: dict[bytes, bytes | None] = {}
-        # Git would leave the mark out where it finds something at such a path.
+        # Git drops the mark if it finds something at such a path.
         marks = "-c", "sparse.expectFilesOutsideOfPatterns=true"
         for line in self._git(*marks, "ls-files", "-z", "-t", "-s").split(b"\0"):
             if not line.startswith(b"S "):
@@ -50,9 +51,9 @@ class Sparse:
                 state.skipped.pop(path, None)
 
     def is_outdated(self) -> bool:
-        """Whether the disk has changed where no listing shows it.
+        """Whether the disk has changed in a place that no listing shows.
 
-        What was in the way has gone, or something came where nothing is listed.
+        Something in the way is gone, or something appeared where nothing is listed.
         """
         state = self._state
         if not self._is_on:
@@ -77,7 +78,7 @@ class Sparse:
             return False
         omitted = sorted(sparse)
         for directory in self._state.nested.keys() - self._nested_before:
-            # What came with it is not listed.
+            # Paths that appeared together with it are not listed.
             if any(_children(omitted, directory)):
                 return True
         for directory in self._listing.walked():
@@ -90,7 +91,7 @@ class Sparse:
         return False
 
     def named(self, globs: Iterable[str]) -> set[bytes]:
-        """Returns what is left out, and ignore patterns name."""
+        """Returns the omitted paths that ignore patterns name."""
         if not self._state.sparse:
             return set()
         patterns = [word for glob in globs for word in ("-x", glob)]
@@ -100,7 +101,7 @@ class Sparse:
     def _taken(
         self, directory: bytes, known: dict[bytes, bytes | None]
     ) -> bytes | None:
-        """Returns what is in place of a directory or of one above it, if anything."""
+        """Returns the path that is in place of a directory or of one above it, if any."""
         if not directory:
             return None
         if directory not in known:

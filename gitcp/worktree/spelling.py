@@ -12,7 +12,7 @@ _GIT, _OTHER_GIT = b".git", b".GIT"
 
 
 def key(path: bytes) -> bytes:
-    """Returns what all spellings of a path have in common."""
+    """Returns a key that all spellings of a path share."""
     return path.lower() if path.isascii() else folded(path).encode(errors=_ANY)
 
 
@@ -21,7 +21,7 @@ def twins(paths: Iterable[bytes]) -> dict[bytes, set[bytes]]:
     paths = set(paths)
     joined = b"\0".join(paths)
     if joined.isascii() and len(set(joined.lower().split(b"\0"))) >= len(paths):
-        # As it nearly always is; of many paths the loop below takes long to find that.
+        # This is the usual case, and the loop below is slow for many paths.
         return {}
     groups: dict[bytes, set[bytes]] = defaultdict(set)
     for path in paths:
@@ -43,7 +43,7 @@ def is_listed(root: Root, path: bytes) -> bool:
 
 
 def folds(root: Root) -> bool:
-    """Whether the disk of a work tree takes names that differ in case for one."""
+    """Whether the disk of a work tree treats names that differ only in case as one."""
     one, two = root.lstat(_GIT), root.lstat(_OTHER_GIT)
     if one is None or two is None:
         return False

@@ -1,8 +1,8 @@
 """Makes one consistent file of a SQLite database and its write-ahead log.
 
-The user's files are only read, and SQLite opens copies of them. But where a process never
-stops writing, SQLite opens them itself, read-only, and without writing to the index of the
-log beside them (`-shm`): its locks keep what it reads.
+gitcp only reads the user's files, and SQLite opens copies of them. But if a process never
+stops writing, SQLite opens the originals, read-only, and without writing to the index of
+the log beside them (`-shm`): its locks keep what it reads.
 """
 
 import errno
@@ -20,7 +20,7 @@ from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root, Seen, seen_of
 from gitcp.worktree.names import WAL
 
-# The head of a write-ahead log changes when it is begun again.
+# The header of a write-ahead log changes when SQLite restarts the log.
 _HEAD = 32
 _TRIES = 4
 _STEP = 1_000
@@ -29,10 +29,10 @@ _Both = tuple[Seen, Seen]
 
 
 class Backup(NamedTuple):
-    """A database in one file, and what its own two were like if a change of them will show.
+    """A database in one file, and the stats of its two files, if a change of them will show.
 
-    `made` is None if SQLite cannot read it. It is `torn` where that is for another process
-    that writes: then its files, read one after the other, need not fit.
+    `made` is None if SQLite cannot read it. It is `torn` if that is because another
+    process writes: its files, read one after the other, may not match.
     """
 
     made: Path | None
@@ -85,8 +85,8 @@ def _copied(
 ) -> tuple[bool, _Both | None]:
     """Copies a database and its log as they were at one moment; whether that went well.
 
-    A log that is appended to meanwhile ends, for SQLite, with the last transaction that
-    is there as a whole. One that is begun again has nothing that the database lacks.
+    If a log grows meanwhile, SQLite uses it up to the last complete transaction. If it
+    was restarted, it has nothing that the database lacks.
     """
     for _ in range(_TRIES):
         before = os.fstat(fd)
@@ -126,7 +126,7 @@ def _back_up(source: str, place: Path, most: int | None) -> None:
     """Backs a database up into the file `backup`, of at most `most` bytes.
 
     Raises:
-        sqlite3.Error: it is damaged, or in use in a way that forbids it.
+        sqlite3.Error: it is damaged, or locked by another process.
         ValueError: its log says that it has more bytes than both files.
     """
     with (
@@ -141,7 +141,7 @@ def _back_up(source: str, place: Path, most: int | None) -> None:
                 raise ValueError("a database that is larger than its files")
 
         if most is None:
-            # One moment of it, however many steps the copy takes.
+            # A copy is of one moment, however many steps it takes.
             opened.execute("BEGIN")
             opened.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         opened.backup(copy, pages=_STEP, progress=check)

@@ -1,8 +1,9 @@
 """Has git write whole missing directories, under temporary names beside their places.
 
 Git writes what it takes out of its packs, on several processors, in a fifth of the time that
-Python needs for it. It may write anything: each file is read and compared before its directory
-gets its name. What is not as it is to be is removed, and written file by file.
+Python needs for it. gitcp does not rely on the result: it reads and compares each file before
+the directory gets its name. If a file is wrong, gitcp removes the directory and writes its
+files one by one.
 """
 
 import os
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 class Staging:
     """The missing directories of one restore, from when they are written to their names.
 
-    `lock` is the descriptor of the work tree's lock: git holds it as long as it writes, so
-    that nothing follows on a killed restore before that has ended, too.
+    `lock` is the descriptor of the work tree's lock: git holds it while it writes, so that
+    after a kill of the restore nothing else starts before git has ended, too.
     """
 
     def __init__(
@@ -52,11 +53,11 @@ class Staging:
     ) -> None:
         self.missing = missing
         self.written: Written = {}
-        # The directories themselves, by their paths at the end.
+        # The directories, by their final paths.
         self.proven: dict[bytes, Proven] = {}
-        # What others have put there stays beside it.
+        # A file that another process put there stays beside it.
         self.left: list[Left] = []
-        # Those of them that are written, proven and durable, and have no name yet.
+        # The directories that are written, verified and durable, but have no name yet.
         self.ready: list[Missing] = []
         self._repository = repository
         self._root = root
@@ -76,15 +77,15 @@ class Staging:
         trace: TracebackType | None,
     ) -> None:
         if error is not None:
-            # Of what a kill leaves `--continue` and `--abort` find the same.
+            # After a kill, `--continue` and `--abort` find these as well.
             with suppress(OSError):
                 self.discard()
         self._disks.__exit__(kind, error, trace)
 
     def write(self) -> bool:
-        """Writes them; returns whether each file is there as it is to be, and durable.
+        """Writes them; returns whether each file is right, and durable.
 
-        If not, nothing of them stays.
+        If not, all of them are removed.
 
         Raises:
             StorageError: the disk refused to make something durable.
