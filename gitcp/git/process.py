@@ -1,6 +1,7 @@
 """The only module that starts git, with a cleaned environment."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -41,6 +42,11 @@ _KEPT = frozenset(
 )
 # Seconds between two looks whether a git is to be stopped.
 _ASK = 0.1
+# `git repack` writes its packs under other names first. A git that has seen such a name, and
+# opens the pack after it got its own, says this.
+_RENAMED = re.compile(r"packfile .*\.pack cannot be accessed")
+_READS = frozenset({"cat-file", "diff-tree", "ls-tree", "merge-base", "rev-list"})
+_TRIES = 3
 # Settings that a user gives by the environment, as containers of a CI do; what `git -c`
 # hands to its hooks has another name.
 _NUMBERED = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
@@ -246,14 +252,24 @@ def _outcome(
 def failure(process: Process, err: bytes) -> GitFailedError:
     """Returns the error for a git process that failed."""
     args = process.args
-    words = args[1 + len(SAFE) :] if isinstance(args, list) else [args]
-    verb = next((str(word) for word in words if not str(word).startswith("-")), "?")
+    verb = _verb(args[1 + len(SAFE) :]) if isinstance(args, list) else "?"
     said = err.decode("utf-8", "replace").strip().splitlines()
     reason = said[-1] if said else _ending(process.returncode)
     return GitFailedError(
         f"git {verb} failed: {reason}",
         hint="run the same command by hand to see more; `gitcp doctor` checks the rest",
     )
+
+
+def _verb(args: Sequence[str | bytes]) -> str:
+    """Returns which of git's commands some arguments name."""
+    words = iter(args)
+    for word in words:
+        if word == "-c":
+            next(words, None)
+        elif not (name := os.fsdecode(word)).startswith("-"):
+            return name
+    return "?"
 
 
 def _ending(status: int) -> str:
@@ -277,10 +293,19 @@ def run(
 ) -> bytes:
     """Runs `git ARGS` and returns its stdout; after `timeout` seconds git is killed.
 
+    What only reads is run once more if another git renamed a pack under it.
+
     Raises:
         GitFailedError: git is missing, its exit status is not in `accept`, or it took too
             long (GitTimeoutError).
     """
     pipe = subprocess.DEVNULL if data is None else subprocess.PIPE
-    started = start(args, cwd=cwd, env=env, stdin=pipe)
-    return finish(started, data, accept=accept, timeout=timeout, stop=stop)
+    tries = _TRIES if _verb(args) in _READS else 1
+    while True:
+        started = start(args, cwd=cwd, env=env, stdin=pipe)
+        try:
+            return finish(started, data, accept=accept, timeout=timeout, stop=stop)
+        except GitFailedError as exc:
+            tries -= 1
+            if not tries or not _RENAMED.search(exc.message):
+                raise
