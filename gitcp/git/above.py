@@ -9,7 +9,7 @@ from gitcp.git.repository import Repository
 def commits_above(
     repository: Repository, tips: Iterable[str], known: Iterable[str]
 ) -> list[str]:
-    """Returns the commits that the tips reach and those of `known` that are here do not.
+    """Returns the commits that the tips reach, but the existing ones among `known` do not.
 
     The oldest are first, and each comes after its parents.
 
@@ -33,7 +33,7 @@ def commits_above(
 
 
 def stands_on(repository: Repository, commits: Sequence[str]) -> set[str]:
-    """Returns the parents of some commits that are none of them.
+    """Returns the parents of some commits that are not among these commits.
 
     Raises:
         CorruptError: a commit cannot be read.

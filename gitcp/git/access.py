@@ -1,7 +1,7 @@
-"""File permissions of what gitcp writes: git's rules for `core.sharedRepository`.
+"""Permissions of the files that gitcp writes, by git's rules for `core.sharedRepository`.
 
-The same as git's `adjust_shared_perm`: what a group shares stays usable for all of it,
-whatever the umask of the member who wrote it.
+It does what git's `adjust_shared_perm` does: all members of a group can use a shared
+file, whatever the umask of the member who wrote it.
 """
 
 import os
@@ -25,15 +25,16 @@ _WORDS = {
 _OCTAL = r"[0-7]+"
 _NUMBERS = {0: 0, 1: _GROUP, 2: _EVERYBODY}
 _OWNER = 0o600
-# If a directory hands its group on by itself, git leaves this bit alone.
+# If new files inherit a directory's group anyway, git leaves this bit alone.
 _SET_GROUP = stat.S_ISGID if sys.platform.startswith("linux") else 0
 
 
 class Access(NamedTuple):
     """The permissions that `core.sharedRepository` asks for.
 
-    `bits` are permissions of files: added to what the umask leaves, or instead of it
-    where they are `exact`. Without the setting they are 0, and nothing is adjusted.
+    `bits` are permissions of files: added to those that the umask leaves or, if they
+    are `exact`, in place of them. Without the setting they are 0, and nothing is
+    adjusted.
     """
 
     bits: int = 0
@@ -41,11 +42,11 @@ class Access(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether others than the owner are meant to use the repository."""
+        """Whether users other than the owner may use the repository."""
         return self.bits != 0
 
     def mode(self, mode: int) -> int:
-        """Returns the permissions of what has `mode`, the type of file included."""
+        """Returns the permissions for a file whose `mode`, with its type, is given."""
         if not self.shared:
             return stat.S_IMODE(mode)
         bits = self.bits
@@ -74,7 +75,7 @@ class Access(NamedTuple):
         if directory.is_dir():
             return
         self.make_directories(directory.parent)
-        # One that another process has made meanwhile need not be durable yet.
+        # If another process has just made it, it may not be durable yet.
         with suppress(FileExistsError):
             directory.mkdir()
             self.adjust(directory)
@@ -97,7 +98,7 @@ def parse(value: str | None) -> Access:
     if number in _NUMBERS:
         return Access(_NUMBERS[number])
     if number is not None and number & _OWNER == _OWNER:
-        # A directory gets its x from r.
+        # A directory that may be read may also be entered.
         return Access(number & 0o666, exact=True)
     if number is None and re.fullmatch(r"[+-]?\d+", word):
         return Access(_GROUP)

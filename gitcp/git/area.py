@@ -27,7 +27,7 @@ def private_stores() -> Path:
 
 
 def check(top: Path, access: Access) -> None:
-    """Looks at the directory `gitcp` of a git directory; it may be missing.
+    """Checks the directory `gitcp` of a git directory; it may be missing.
 
     Raises:
         UnsupportedRepositoryError: the directory is or holds a link, or belongs to another user.
@@ -69,7 +69,7 @@ def make(top: Path, directory: Path, access: Access) -> None:
 
 
 def _make_one(path: Path, access: Access) -> None:
-    # One that another process has made meanwhile need not be durable yet.
+    # If another process has just made it, it may not be durable yet.
     try:
         path.mkdir(mode=_PRIVATE)
         access.adjust(path)
@@ -111,14 +111,14 @@ def _is_closed(top: Path, access: Access) -> bool:
 
 
 def open_up(common_dir: Path, git_dir: Path, access: Access) -> None:
-    """Opens to the group what was written before the repository was shared.
+    """Gives the group access to files that were written before the repository was shared.
 
-    What belongs to others stays as it is: they open it themselves. Keys stay closed.
+    Files of other users stay as they are: their owners open them. Keys stay private.
     """
     if not access.shared:
         return
     store, worktree = common_dir / NAME, git_dir / NAME
-    # In this order: the store's own directory tells, so it is opened last.
+    # The store's own directory comes last: its permissions say whether this is done.
     if _is_closed(store, access):
         _open_below(common_dir / "refs" / "gitcp", access)
         for path in (common_dir / "objects" / "pack").iterdir():
@@ -144,7 +144,7 @@ def _to_be_opened(top: Path, access: Access) -> bool:
 
 def _open_one(path: Path, access: Access) -> None:
     """Opens a file or directory to the group, if it is ours."""
-    # It may have gone: others are at work meanwhile.
+    # It may be gone: other processes are at work.
     with suppress(FileNotFoundError):
         if _to_be_opened(path, access):
             access.adjust(path)

@@ -31,7 +31,7 @@ def configuration_of(form: ObjectFormat) -> str:
 
 
 def borrow(directory: Path, objects: Path) -> None:
-    """Has a bare repository read what it lacks from another directory of objects.
+    """Makes a bare repository read missing objects from another object directory.
 
     Raises:
         OSError: the disk refused.

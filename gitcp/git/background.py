@@ -6,16 +6,16 @@ from contextlib import suppress
 
 from gitcp.git import process
 
-# A shell starts it and ends, so it is not a child that has to be waited for.
+# A shell starts it and ends, so that this process need not wait for it.
 _SCRIPT = 'exec nice -n 19 "$@" >/dev/null 2>&1 </dev/null &'
 
 
 def start_gitcp(*arguments: str) -> None:
-    """Starts a command of this gitcp with the lowest priority; failing is no error.
+    """Starts a command of this gitcp with the lowest priority; ignores a failure to start it.
 
     It inherits no variable of git's that would lead it elsewhere.
     """
-    # A program that has Python inside of it does not know how to start one.
+    # A program that embeds Python does not know how to start an interpreter.
     if not sys.executable:
         return
     words = [sys.executable, "-P", "-m", "gitcp", *arguments]

@@ -28,9 +28,9 @@ _LATEST = 2**32 - 1
 
 
 class Version(NamedTuple):
-    """A content of a file, and the versions it was made from, by their places in a list.
+    """A content of a file, and the versions it was made from, as positions in a list.
 
-    What it shares with the first of them came from there, and so on.
+    Lines that it shares with the first of them came from there, and so on.
     """
 
     blob: bytes
@@ -50,7 +50,7 @@ def first_appearances(
 
     Each version comes after those it was made from; the content was made from the last
     one, or from all of `tips`. None if a line is in no version. `meanwhile` is called
-    with each version that lines first appeared in, while others are still looked for.
+    with each version that is found, while git still searches for the others.
 
     Raises:
         GitFailedError: git failed.
@@ -83,9 +83,10 @@ def first_appearances(
 def commits_of(
     repository: Repository, path: bytes, content: bytes, lines: tuple[int, int]
 ) -> Iterator[Callable[[], list[str | None]]]:
-    """Has git look for the commit of HEAD's history that each of some lines came with.
+    """Starts git to find the commit in HEAD's history that each of some lines came with.
 
-    Yields what waits for it and returns them; None if a line is in no commit.
+    Yields a function that waits for the commits and returns them; None if a line is in
+    no commit.
 
     Raises:
         GitFailedError: git failed, here or later; a partial clone may lack what it needs.
@@ -96,7 +97,7 @@ def commits_of(
         return
     (blob,) = blobs_at(repository, [head], path)
     if blob is not None and b"\r\n" not in repository.objects.blob(blob):
-        # As a check-out may have changed them.
+        # In the form that a checkout may have given them.
         content = content.replace(b"\r\n", b"\n")
     with _aside(repository) as place:
         pack = PackWriter(place, repository.form)
@@ -122,7 +123,7 @@ def commits_of(
 
 @contextmanager
 def _aside(repository: Repository) -> Iterator[Path]:
-    """Makes a repository that borrows the objects of another one, for a moment."""
+    """Makes a temporary repository that borrows the objects of another one."""
     with tempfile.TemporaryDirectory(prefix="gitcp-blame-") as name:
         place = Path(name)
         make_bare(place, repository.form)
@@ -136,7 +137,7 @@ def _aside(repository: Repository) -> Iterator[Path]:
 
 
 def _add_whole(pack: PackWriter, objects: Objects, oid: bytes) -> None:
-    """Adds a content that is stored in chunks as what git can compare."""
+    """Adds a content that is stored in chunks as one blob, so that git can compare it."""
     if oid in objects.chunked and oid not in pack:
         pack.add_stream(size_of(objects, oid), objects.content(oid))
 
@@ -189,7 +190,7 @@ def _start(
             *(f"-L{lines[0]},{lines[1]}", tip.hex(), "--", path),
         ],
         cwd=place,
-        # No setting or attribute of the user's has a part in this, and no program runs.
+        # No setting or attribute of the user's applies, and no program runs.
         env={
             "GIT_DIR": os.fspath(place),
             "GIT_CONFIG_GLOBAL": os.devnull,

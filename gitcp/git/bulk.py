@@ -34,8 +34,8 @@ def read_blobs(
 ) -> Generator[Iterator[bytes], None, None]:
     """Yields the content of blobs in chunks, each as `objects.stream` does.
 
-    `oids` are taken a window ahead. What git does not answer, `objects` is asked for: it
-    knows what is wrong with it.
+    `oids` are consumed a window ahead. If git does not answer for one, `objects` reads
+    it, and reports what is wrong with it.
     """
     source = iter(oids)
     asked: deque[bytes] = deque()
@@ -60,7 +60,7 @@ def read_blobs(
                 continue
             answer = git.answer() if data is None else None
             if answer is None or answer.kind != BLOB:
-                # It has ended, or its next answer would be to another question.
+                # git has ended, or its next answer would belong to another question.
                 git.end()
                 git = None
                 yield objects.stream(oid)
@@ -158,7 +158,7 @@ class _Git:
         return _Answer(words[1].decode(), int(words[2]))
 
     def _fill(self) -> bool:
-        """Reads on, keeping what has not been taken; False at the end."""
+        """Reads more, and keeps the bytes that were not taken; False at the end."""
         chunk = os.read(self._out, _CHUNK)
         self._buffer = self._buffer[self._at :] + chunk
         self._at = 0
@@ -190,7 +190,7 @@ class _Git:
         return data
 
     def skip(self) -> None:
-        """Skips what is left of an answer, with the newline behind it."""
+        """Skips the rest of an answer, with the newline after it."""
         while self.left > 0 and self.chunk(self.left):
             pass
 

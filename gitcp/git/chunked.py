@@ -9,10 +9,10 @@ from gitcp.format.tree import DIRECTORY, Entry, ReadTree, Tree
 
 
 class ChunkedFiles:
-    """The chunked files that are known in a repository, by the id of their whole content.
+    """The known chunked files of a repository, by the id of their whole content.
 
-    A checkpoint makes its own known when its files are requested. No content is read
-    for that: what a pointer says follows from the name of the list.
+    A checkpoint adds its own when its files are requested. That reads no content: a
+    pointer's content follows from the name of the list.
     """
 
     def __init__(self, read: ReadTree, form: ObjectFormat) -> None:
@@ -25,7 +25,7 @@ class ChunkedFiles:
         return content in self._lists
 
     def learn(self, lists: bytes) -> None:
-        """Makes the files known that a tree `.gitcp/chunks` lists; of two lists the last counts.
+        """Adds the files that a tree `.gitcp/chunks` lists; the last list of a file counts.
 
         Raises:
             CorruptError: the tree is missing or damaged.
@@ -36,7 +36,7 @@ class ChunkedFiles:
                 self.add(name, entry.oid)
 
     def learn_of(self, root: bytes) -> bytes | None:
-        """Makes known what the root tree of a checkpoint lists; returns `.gitcp/chunks`."""
+        """Adds the files that the root tree of a checkpoint lists; returns `.gitcp/chunks`."""
         entry = tree.lookup(root, layout.RESERVED + b"/" + layout.CHUNKS, self._read)
         if entry is None or entry.mode != DIRECTORY:
             return None
@@ -44,12 +44,12 @@ class ChunkedFiles:
         return entry.oid
 
     def add(self, name: ChunkedName, root: bytes) -> None:
-        """Makes a file known by its list."""
+        """Adds a file, by its list."""
         self._lists[name.content] = name, root
         self._contents[self._form.oid("blob", name.pointer)] = name.content
 
     def name(self, content: bytes) -> ChunkedName:
-        """Returns the name of a file that is known."""
+        """Returns the name of a known file."""
         return self._lists[content][0]
 
     def root(self, content: bytes) -> bytes:
@@ -65,14 +65,14 @@ class ChunkedFiles:
         return chunked.read_list(self.root(content), self._read)
 
     def stored(self, entry: Entry) -> Entry:
-        """Returns what stands in a tree for an entry: a pointer where the file is chunked."""
+        """Returns an entry as a stored tree has it: with a pointer, if the file is chunked."""
         if entry.oid not in self._lists:
             return entry
         pointer = self._form.oid("blob", self.name(entry.oid).pointer)
         return Entry(entry.mode, pointer)
 
     def meant(self, entries: Tree) -> Tree:
-        """Returns a tree with the ids of the files that are meant where pointers stand."""
+        """Returns a tree with the ids of whole files in place of pointers."""
         if not self._contents or self._contents.keys().isdisjoint(
             entry.oid for entry in entries.values()
         ):

@@ -19,7 +19,7 @@ from gitcp.errors import (
 _CHUNK = 65536
 _QUIET = 0.2
 _SIGNALLED = 128
-# Seconds that a program has to end in, once it was told to.
+# How many seconds a program has to end after a signal.
 _GRACE = 5.0
 
 
@@ -33,7 +33,8 @@ class Finished(NamedTuple):
 class Watched(NamedTuple):
     """A finished program: its exit status, and the end of its output.
 
-    Two pipes do not tell in which order their texts were written, so they stay apart.
+    Two pipes do not show in which order their texts were written, so they stay
+    separate.
     """
 
     status: int
@@ -45,7 +46,7 @@ class Watched(NamedTuple):
 def collect(
     args: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None = None
 ) -> Finished:
-    """Runs a program without input and returns its output, both streams as they came.
+    """Runs a program without input and returns its output, both streams in their order.
 
     Raises:
         NotFoundError: the program cannot be started.
@@ -80,12 +81,13 @@ def tee(
 ) -> Watched:
     """Runs a program on our own input and output; keeps the last `keep` bytes of each.
 
-    `env` comes on top of our own environment. After `timeout` seconds it is told to
-    end, and killed where it does not. It inherits the descriptors `keep_open`.
+    `env` is added to our own environment. After `timeout` seconds the program gets a
+    signal to end, and is killed if it does not. It inherits the descriptors
+    `keep_open`.
 
-    What it prints goes to the descriptors `out` and `err` as it comes. A program it
-    leaves running in the background is not waited for. While it runs an interrupt is
-    its affair, not ours; so is being told to end, which is handed on to it.
+    Its output goes to the descriptors `out` and `err` at once. It does not wait for a
+    program left running in the background. While the program runs, an interrupt
+    concerns the program, not us; a signal to end is passed on to it.
 
     Raises:
         NotFoundError: the program cannot be started.
@@ -141,11 +143,11 @@ def _start(
 
 
 def _hand_on(process: subprocess.Popen[bytes]) -> dict[int, Any]:
-    """Hands signals that end us on to a program; returns what was done with them."""
+    """Passes signals that would end us on to a program; returns their previous handlers."""
     before: dict[int, Any] = {
         number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)
     }
-    # `nohup` means us, too.
+    # `nohup` applies to us, too.
     before = {one: found for one, found in before.items() if found != signal.SIG_IGN}
     for number in before:
         signal.signal(number, lambda got, _: process.send_signal(got))
@@ -199,7 +201,7 @@ def _pump(stream: IO[bytes], to: int, tail: _Tail, ended: threading.Event) -> No
                 return
             tail.add(data)
             if listening:
-                # The reader of our output may be gone; the program runs on.
+                # The reader of our output may be gone; the program continues.
                 listening = _write(to, data)
 
 

@@ -21,10 +21,10 @@ from gitcp.git.pack import PackWriter
 
 _OPTIONS = (
     "--find-renames",
-    # Of more files than that only those whose content is the same count as renamed.
+    # Among more files than this, only those with equal content count as renamed.
     "-l1000",
     "--no-color",
-    # No program runs, and what the files say of themselves has no part in this.
+    # No program runs, and the files' own attributes do not apply.
     "--no-ext-diff",
     "--no-textconv",
     "--ignore-submodules=none",
@@ -114,7 +114,7 @@ class Comparison:
 
     @functools.cached_property
     def _wished(self) -> list[str]:
-        """What the user has set for `git diff`, which `diff-tree` does not read."""
+        """The user's settings for `git diff`, which `diff-tree` does not read."""
         names = "|".join(_WISHES)
         lines = process.run(
             ["config", "--get-regexp", f"^diff\\.({names})$"],

@@ -15,13 +15,13 @@ _CHUNKS = layout.RESERVED + b"/" + layout.CHUNKS
 
 
 class Stored(Protocol):
-    """What a transaction has stored already."""
+    """The objects that a transaction has stored already."""
 
     def __contains__(self, oid: bytes, /) -> bool: ...
 
 
 class Completion:
-    """Adds to a pack what is missing in it: `stored` is what the transaction has already."""
+    """Adds missing objects to a pack; `stored` are those that the transaction has already."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class Completion:
     def _complete_chunks(self, root: bytes, bases: Iterable[bytes]) -> None:
         """Completes the lists of chunked files.
 
-        What is put into a file moves the chunks behind it to other paths: those that a
-        base holds anywhere in its lists are relied on.
+        Inserting into a file moves all later chunks to other paths. So a chunk counts
+        as stored if a base holds it anywhere in its lists.
         """
         lists = trees.lookup(root, _CHUNKS, self._tree)
         if lists is None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 Values = dict[str, list[str]]
-# What `git config` is asked, so that it names the file of each value.
+# The arguments with which `git config` names the file of each value.
 LIST = ("config", "--list", "--show-origin", "-z")
 
 _FILE = "file:"
-# What decides which files git reads, and what it is told beside them.
+# The variables that decide which files git reads, and that hold further settings.
 _VARIABLES = (
     "HOME",
     "XDG_CONFIG_HOME",
@@ -75,7 +75,7 @@ def parse(raw: bytes) -> Listed:
 class Sources:
     """The files that a listing came from, or would come from if they were there.
 
-    Nothing is asked of the disk before `changed` is called: a program that runs one
+    It does not read the disk before `changed` is called, which a program that runs one
     command never does. `since` is the time before git began to read, in nanoseconds.
     """
 
@@ -93,7 +93,7 @@ class Sources:
         self._known: list[_Signature | None] | None = None
 
     def changed(self) -> bool:
-        """Whether git might say something else now; a few calls of stat."""
+        """Whether git might list something else now; costs a few calls of stat."""
         if _environment() != self._environment:
             return True
         if not self._paths:
@@ -118,7 +118,7 @@ class Sources:
         return changed + slack >= self._since
 
     def _possible(self) -> set[str]:
-        """Returns where git looks for configuration, whether or not it is there."""
+        """Returns the paths at which git looks for configuration, existing or not."""
         environ = os.environ
         found = {
             str(self._common_dir / "config"),
@@ -175,5 +175,5 @@ def _signature(path: str) -> _Signature | None:
 
 def is_set_by_user(values: Mapping[str, Sequence[str]], name: str) -> bool:
     """Whether a setting that gitcp gives its own git has another value, too."""
-    # What gitcp tells its own git comes last, and alone if there is nothing else.
+    # The value that gitcp gives its own git comes last, or alone if there is no other.
     return len(values.get(name, ())) > 1

@@ -16,7 +16,7 @@ from gitcp.git.stock import oids_in
 from gitcp.git.transaction import Transaction, transaction
 
 AT_MOST = 20
-# Who waits for the store's lock holds this one meanwhile.
+# A process that waits for the store's lock holds this one meanwhile.
 WANTED = "store.wanted"
 Stop = Callable[[], bool]
 
@@ -37,15 +37,15 @@ def consolidate(
     deadline: float | None = None,
     largest: int | None = None,
 ) -> int:
-    """Merges packs where there are too many; returns how many went.
+    """Merges packs if there are too many; returns how many were removed.
 
-    With `new_deltas` git looks for deltas within each pack too: worth it where one pack
-    holds many checkpoints, which were written without deltas. At the `deadline`, by
-    `time.monotonic`, it gives up, and before it as soon as another process asks for the store;
-    packs of more than `largest` bytes together are left.
+    With `new_deltas`, git also searches for deltas within each pack, which pays if one pack
+    holds many checkpoints that were written without deltas. It gives up at the `deadline` (of
+    `time.monotonic`), or earlier if another process asks for the store. It does not merge
+    packs of more than `largest` bytes together.
 
-    It is housekeeping: another process at it, or a failing git, leaves things as they
-    are.
+    It is housekeeping: if another process is merging, or if git fails, everything stays
+    as it is.
 
     Raises:
         MergeTooLongError: the deadline came; the packs are as they were.
@@ -61,7 +61,7 @@ def consolidate(
         if lock is None:
             return 0
         try:
-            # A pack that lacks its index may be on its way out.
+            # A pack without an index may be about to be removed.
             sweep(repository)
             names = registry.names()
             there = standing(directory, names)
@@ -83,14 +83,14 @@ def consolidate(
                 total = sum(there[name] for name in merge)
                 raise MergeTooLongError(exc.message, total) from exc
             except (GitFailedError, FileNotFoundError):
-                # A pack may have gone under our hands: the user's own gc.
+                # The user's own gc may have removed a pack meanwhile.
                 return 0
         finally:
             durable.unlock(lock)
 
 
 def standing(directory: Path, names: list[str]) -> dict[str, int]:
-    """Returns the size of each pack that is there and not in use."""
+    """Returns the size of each existing pack that is not in use."""
     found = {}
     for name in names:
         path = directory / f"{name}.pack"
@@ -98,8 +98,8 @@ def standing(directory: Path, names: list[str]) -> dict[str, int]:
             size = path.stat().st_size
         except FileNotFoundError:
             continue
-        # In this order: a pack comes under its .keep, and the .keep goes only once
-        # a ref holds what is in it.
+        # In this order: a pack appears together with its .keep, and the .keep is
+        # removed only after a ref holds the pack's objects.
         if (directory / f"{name}.keep").exists():
             continue
         if (directory / f"{name}.idx").exists():
@@ -142,7 +142,7 @@ def _merge(
     deadline: float | None,
 ) -> int:
     repository = opened.repository
-    # Housekeeping that may take minutes gives way to a command that a user waits for.
+    # Housekeeping that may take minutes makes way for a command that a user waits for.
     wanted = repository.store_dir / WANTED
     stop = None if deadline is None else partial(durable.is_locked, wanted)
     directory = repository.common_dir / "objects" / "pack"
@@ -171,7 +171,7 @@ def _merge(
         base.with_name(f"merged-{made}.pack"),
         base.with_name(f"merged-{made}.idx"),
         merged,
-        # What git has begun to rely on stays known, whatever it is merged with.
+        # The merged pack keeps the time at which git began to rely on an object in it.
         used=grace.latest(map(grace.used_at, packs)),
     )
     for name in names:
@@ -193,8 +193,8 @@ def _ordered(
 ) -> list[bytes]:
     """Returns all objects in packs that hold chunked files, as `delta_order` names them.
 
-    Without such files, or where git cannot walk, it returns nothing: then git finds the
-    paths itself, and all deltas that there are.
+    Without such files, or if git cannot walk, it returns nothing: then git finds the
+    paths itself, and all deltas.
     """
     size = repository.form.size
     oids = set().union(*(oids_in(path.with_suffix(".idx"), size) for path in packs))

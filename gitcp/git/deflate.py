@@ -1,6 +1,6 @@
 """Compresses many objects in parallel, while the caller reads the next ones.
 
-At the level at which git writes loose objects: zlib gives up Python's lock meanwhile.
+It uses git's level for loose objects; zlib releases Python's lock meanwhile.
 """
 
 import os
@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 LEVEL = 1
-# What may wait to be compressed or written, in bytes.
+# How many bytes may wait to be compressed or written.
 _WAITING = 32 * 1024 * 1024
 _MOST_THREADS = 4
 
@@ -45,7 +45,7 @@ class Deflater:
         return oid in self._sizes
 
     def take(self, given: Deflating) -> Iterator[Deflating]:
-        """Takes an object, and yields those that are done."""
+        """Takes an object, and yields finished ones."""
         if not self._threads:
             yield _deflated(given)
             return
@@ -62,7 +62,7 @@ class Deflater:
         self.abandon()
 
     def abandon(self) -> None:
-        """Ends without giving back what is not done."""
+        """Ends, and drops unfinished objects."""
         with suppress(Empty):
             while self._threads:
                 self._todo.get_nowait()

@@ -1,10 +1,10 @@
 """Puts chunks of large files into the order in which git finds deltas between them.
 
 git looks for a delta among objects with similar paths. A chunk's path is its number in its
-list, and a chunk that is put in moves the numbers of all that follow: what is alike lies
-under different paths, and git misses nearly all of it. So `pack-objects` is given a made-up
-path for each chunk, whose order is that of the places in the file: a new chunk stands where
-those around it stood in the versions before.
+list, and an inserted chunk changes the numbers of all later ones: similar chunks get
+different paths, and git misses nearly all of them. So gitcp gives `pack-objects` an
+invented path for each chunk. These paths sort like the positions in the file, and a new
+chunk sorts between its neighbours' positions in earlier versions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,19 +22,19 @@ _LISTS = layout.RESERVED + b"/" + layout.CHUNKS
 # each character behind it. Of 13 digits to the base of 4, the last the highest, it is the number.
 _DIGITS = 13
 _BASE = 4
-# Chunks of files that have nothing in common stand apart.
+# Chunks of unrelated files get distant positions.
 _APART = 1000.0
 
 
 class _Group(NamedTuple):
-    """Where the first and the last chunk of a group stand."""
+    """The positions of the first and the last chunk of a group."""
 
     first: float
     last: float
 
 
 class _Places:
-    """The place of each chunk among those of all versions of a file."""
+    """The position of each chunk among those of all versions of a file."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -85,7 +85,7 @@ class _Places:
     def _between(
         self, before: float | None, after: float | None, new: Sequence[bytes]
     ) -> None:
-        """Gives chunks places between two others, or at an end that is open."""
+        """Gives chunks positions between two others, or beyond the first or last one."""
         count = len(new) + 1
         if after is not None and before is None:
             before = after - count
@@ -109,7 +109,7 @@ def named(objects: Objects, lines: Sequence[bytes]) -> list[bytes]:
     seen: set[bytes] = set()
     # Of what rev-list prints, commits alone have no path, not even an empty one.
     for line in reversed([one for one in lines if b" " not in one]):
-        # What is missing or damaged costs space, and nothing else.
+        # Missing or damaged objects cost only space.
         with suppress(CorruptError):
             root = objects.commit(bytes.fromhex(line.decode("ascii"))).tree
             entry = lookup(root, _LISTS, objects.tree)

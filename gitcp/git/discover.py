@@ -17,29 +17,29 @@ from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
 
-# The caller has named a git directory, and means it.
+# The caller has named a git directory on purpose.
 _NAMED = ("-c", "safe.bareRepository=all")
-# What git says where no directory above has a `.git`, be it a broken one.
+# Git's message if no directory above has a `.git`, not even a broken one.
 _NOWHERE = "not a git repository (or any"
 # Seconds to wait for a `git refs migrate`.
 _PATIENCE = 10.0
-# What git says of a form that it does not know, or was built without.
+# Git's message about a format that it does not know, or was built without.
 _UNKNOWN_FORM = (
     "extension",
     "repository version",
     "repo version",
     "compatibility hash",
 )
-# What git is asked for of every repository, a line each.
+# The questions to git about every repository; each answer is a line.
 _FIELDS = 5
 
 
 def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Repository:
     """Returns the repository around a directory.
 
-    `GIT_DIR` and the like in the environment are not looked at: a hook's would lead
-    to the wrong place as often as to the right one. With `worktree=False` a bare
-    repository is accepted.
+    It ignores `GIT_DIR` and similar variables: those of a hook would lead to a wrong
+    repository as often as to the right one. With `worktree=False` a bare repository is
+    accepted.
 
     Raises:
         NotARepositoryError: the directory is in no repository.
@@ -59,7 +59,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     # The way up to the top is told only inside a work tree: empty, "../" or a path.
     up = "" if fields[-1].isalnum() else fields.pop()
     if len(fields) != _FIELDS:
-        # It cannot be told where one path ends and the next begins.
+        # The paths contain newlines, so their ends cannot be found.
         raise UnsupportedRepositoryError(
             f"the path {os.path.realpath(where)!a} has a line break in it",
             hint="rename the directory",
@@ -125,8 +125,8 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
 
 def _said_by_git(git_dir: Path, top: Path) -> str | None:
     with suppress(GitFailedError):
-        # A submodule that was moved by other means than git's: the `core.worktree` of its
-        # configuration still leads to where it was, and git stops if no folder is there.
+        # The submodule was moved without git: `core.worktree` in its configuration still
+        # names the old path, and git stops if that folder does not exist.
         env = {"GIT_DIR": str(git_dir), "GIT_WORK_TREE": str(top)}
         said = process.run(
             ["rev-parse", "-q", "--verify", "HEAD"], cwd=git_dir, env=env
@@ -136,12 +136,12 @@ def _said_by_git(git_dir: Path, top: Path) -> str | None:
 
 
 def _is_git_dir(where: Path) -> bool:
-    """Whether a directory is a git directory itself, by what git looks for."""
+    """Whether a directory is a git directory, by git's own criteria."""
     return all((where / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _refuse_implicit(where: Path, git_dir: Path) -> None:
-    """Raises if a git directory was found around `where` by nothing but its looks.
+    """Raises if git found a git directory around `where` only because it looks like one.
 
     git before 2.38 does not know safe.bareRepository.
     """

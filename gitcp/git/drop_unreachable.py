@@ -1,17 +1,17 @@
 """Garbage collection: removes unreachable objects from gitcp's packs, safely.
 
-git's own rule for this is to wait two weeks. Here it is done at once, except for what git
-may have begun to rely on. A process that could rely on an object that is about to go is
-waited for, or noticed:
+git itself waits two weeks before it does this. gitcp does it at once, except for objects
+that git may have begun to rely on. gitcp waits for every process that could rely on an
+object to be removed, or notices it:
 
-* A save or restore relies on what refs reached when it began. All that are under way
-  are waited for; those that begin later see the refs as they are, and the store's lock
-  keeps gitcp from taking anything out of reach meanwhile.
-* A reader walks from what refs reached when it began: it is waited for likewise.
-* git may take an object that it finds in a pack for its own instead of writing it. It
-  touches the pack's time then, and holds `index.lock` while it fills an index. A pack
-  whose time changes during the work is put back. If it changed before, what nothing
-  reaches keeps git's grace (`gitcp.git.grace`), in a pack of its own with that time.
+* A save or restore relies on the objects that refs reached when it began. gitcp waits
+  for all that are running; later ones see the present refs, and the store's lock keeps
+  gitcp from making anything unreachable meanwhile. * A reader walks from the refs as
+  they were when it began: gitcp waits for it, too. * git may use an object that it
+  finds in a pack instead of writing it again. Then it updates the pack's time, and it
+  holds `index.lock` while it fills an index. A pack whose time changes during the
+  collection is put back. If it changed before, its unreachable objects keep git's grace
+  period (`gitcp.git.grace`), in a pack of their own with that time.
 """
 
 import time
@@ -40,15 +40,15 @@ from gitcp.git.stock import Stock
 from gitcp.git.transaction import Transaction, transaction
 
 _LOOK = 0.002
-# What git says where the pack that it was writing is gone.
+# Git's message if the pack that it was writing is gone.
 _UNFINISHED = "unable to rename temporary file"
 
 
 class Reclaimed(NamedTuple):
     """The result of a collection: unreachable objects removed, and packs before it.
 
-    `kept` counts objects that nothing reaches either, but git may rely on; `taken` those
-    that went although git may: a purge does not wait.
+    `kept` counts unreachable objects that stay because git may rely on them; `taken`
+    those removed nevertheless: a purge does not wait.
     """
 
     objects: int
@@ -61,7 +61,7 @@ class Reclaimed(NamedTuple):
 def store_locked(repository: Repository, *, timeout: float) -> Iterator[None]:
     """Holds the lock that keeps rewriting, merging and reclaiming apart.
 
-    A merge in the background makes way for whom it finds waiting.
+    A merge in the background makes way for a waiting process.
 
     Raises:
         BusyError: another process kept it.
@@ -84,22 +84,23 @@ def drop_unreachable(
     purged: Iterable[str] | None = (),
     timeout: float = 10.0,
 ) -> Reclaimed:
-    """Merges gitcp's packs into one that holds only what something reaches.
+    """Merges gitcp's packs into one that holds only reachable objects.
 
-    What git reaches in any way stays: refs, HEADs, reflogs, indexes of all worktrees,
-    and what loose objects name; likewise `roots`, commits that are computed once no other
-    process is at work. Of a pack that git has used, the rest goes to a pack of its own until
-    git's grace is over; but what only the commits `purged` reach goes at once, and with None
-    all that nothing reaches. The caller holds the store's lock, and no work tree's.
+    Everything that git reaches stays: from refs, HEADs, reflogs, indexes of all worktrees,
+    and loose objects; likewise from `roots`, commits that are computed once no other process
+    is at work. Unreachable objects of a pack that git has used go to a pack of their own
+    until git's grace period is over. But objects that only the commits `purged` reach are
+    removed at once, and with None every unreachable object. The caller holds the store's
+    lock, and no work tree's.
 
     Raises:
         BusyError: other processes were at work until the timeout, or git used a pack.
-        GitFailedError: a commit or tree is missing; nothing went.
+        GitFailedError: a commit or tree is missing; nothing was removed.
         StorageError: the disk refused.
     """
     with durable.storage("freeing space"):
         _wait_for_all(repository, timeout)
-        # A pack that lacks its index may have it there.
+        # The index of a pack that lacks one may be there.
         sweep(repository)
         directory = repository.common_dir / "objects" / "pack"
         registry, aside = Registry(repository), Registry(repository, KEPT)
@@ -158,8 +159,8 @@ def _pack(
 def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
     """Translates a failure that was caused by git's own gc removing something.
 
-    It takes packs of gitcp's. It also removes loose objects, and packs of its own, that a
-    git which gitcp has started is about to read. If nothing has gone, the failure stands.
+    git's gc may remove gitcp's packs. It may also remove loose objects and packs that a
+    git started by gitcp is about to read. If nothing was removed, the failure stands.
 
     Raises:
         BusyError: git's gc removed something; none of gitcp's packs was removed.
@@ -185,7 +186,7 @@ def _unless_taken(directory: Path, names: list[str]) -> Iterator[None]:
 def _standing_objects(packs: Path) -> dict[str, int]:
     """Returns the packs, and the directories of loose objects with their times.
 
-    A pack that is added changes nothing here; a loose object that goes changes a time.
+    A new pack does not change the result; a removed loose object changes a time.
     """
     found = {path.name: 0 for path in packs.glob("*.pack")}
     for directory in packs.parent.glob("[0-9a-f][0-9a-f]"):
@@ -195,7 +196,7 @@ def _standing_objects(packs: Path) -> dict[str, int]:
 
 
 def _wait_for_all(repository: Repository, timeout: float) -> None:
-    """Waits until everybody who is at work now has ended; later ones do not matter."""
+    """Waits until every process that is at work now has ended; later ones do not matter."""
     transactions = repository.store_dir / TRANSACTIONS
     locks = list(transactions.glob(f"*/{OWNER}"))
     indexes = []
@@ -218,7 +219,7 @@ def _wait_for_all(repository: Repository, timeout: float) -> None:
             locks.pop()
         return readers.gone() and not any(lock.exists() for lock in indexes)
 
-    # Those who want the same lock wait longer and longer between two looks.
+    # Processes that want the same lock wait longer and longer between attempts.
     deadline = time.monotonic() + timeout
     while not free():
         if time.monotonic() < deadline:
@@ -242,7 +243,7 @@ def packed_objects(repository: Repository) -> int:
 
 
 def git_directories(repository: Repository) -> list[Path]:
-    """Returns the git directories of all work trees, those that are away included."""
+    """Returns the git directories of all work trees, even of those that are gone."""
     linked = repository.common_dir / "worktrees"
     return [repository.common_dir, *(linked.iterdir() if linked.is_dir() else ())]
 
@@ -250,16 +251,17 @@ def git_directories(repository: Repository) -> list[Path]:
 def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> None:
     """Removes packs, unless git has begun to rely on one meanwhile.
 
-    Once one is moved away no git can touch its time, and writes objects itself; so what
-    was touched by then is all there is. Its index goes before it: `git gc` removes an index
-    whose pack is missing. Killed here, the next transaction puts both back.
+    Once a pack is moved away, git can no longer update its time, and writes the objects
+    itself; so no later use can be missed. The index is moved first, because `git gc`
+    removes an index whose pack is missing. After a kill here, the next transaction puts
+    both back.
     """
     directory = opened.repository.common_dir / "objects" / "pack"
     for name in names:
         pack = directory / f"{name}.pack"
         aside = opened.scratch / f"{name}{LEAVING}"
         index = opened.scratch / f"{name}{LEAVING_INDEX}"
-        # The user's own gc may have been here.
+        # The user's own gc may have removed it.
         with suppress(FileNotFoundError):
             pack.with_suffix(".idx").rename(index)
             pack.rename(aside)
@@ -269,7 +271,7 @@ def _let_go(opened: Transaction, names: list[str], times: dict[str, int]) -> Non
                     "git used one of gitcp's packs meanwhile",
                     hint="run `gitcp gc` again; nothing was lost",
                 )
-            # Without it the pack is not put back any more.
+            # Without it nothing puts the pack back.
             index.unlink()
             discard(directory, name)
             aside.unlink()

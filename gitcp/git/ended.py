@@ -1,4 +1,4 @@
-"""Cleans up transactions that ended at any point, of this process or of dead ones."""
+"""Cleans up transactions of this process or of dead ones, wherever they stopped."""
 
 import os
 from collections.abc import Iterable
@@ -11,7 +11,8 @@ from gitcp.git.repository import Repository
 
 OWNER = "owner"
 STAGED_REF = "ref"
-# A pack to be removed, and its index, until it is known that git has not begun to use it.
+# Ends the names of a pack to remove and of its index, until it is known whether git uses
+# it.
 LEAVING, LEAVING_INDEX = ".leaving", ".leaving-idx"
 TRANSACTIONS = "tmp"
 
@@ -24,8 +25,8 @@ def sweep(repository: Repository) -> int:
         try:
             owner = durable.try_lock(directory / OWNER, create=False)
         except FileNotFoundError:
-            # Killed before it was locked. If it is only about to be, its maker continues
-            # with another.
+            # Its maker was killed before it locked it, or is about to lock it and will
+            # then use another one.
             with suppress(OSError):
                 directory.rmdir()
             continue
@@ -50,7 +51,7 @@ def _bury(repository: Repository, directory: Path, owner: int) -> None:
 def let_go(
     repository: Repository, directory: Path, owner: int, keeps: Iterable[Path]
 ) -> None:
-    """Ends a transaction, of this process or of a dead one, wherever it stopped.
+    """Ends a transaction, of this process or of a dead one, at whatever point it stopped.
 
     `owner` is the inode of its owner file, by which its own among the `keeps` are known.
     """
@@ -60,7 +61,7 @@ def let_go(
         with suppress(FileNotFoundError):
             if keep.stat().st_ino == owner:
                 _release(keep)
-    # It was not yet known whether git uses these.
+    # It was not known yet whether git uses these.
     for index in directory.glob(f"*{LEAVING_INDEX}"):
         put_back(packs, directory, index.stem)
     _put_back_what_an_older_gitcp_left(packs, directory)
@@ -68,7 +69,7 @@ def let_go(
 
 
 def put_back(packs: Path, scratch: Path, name: str) -> None:
-    """Puts a pack back that was on its way out: git finds it by its index, the last one."""
+    """Puts a pack back that was being removed; git finds it by its index, which comes last."""
     with suppress(FileNotFoundError):
         (scratch / f"{name}{LEAVING}").rename(packs / f"{name}.pack")
     # The user's own gc may have removed the pack before it was moved away.
@@ -85,7 +86,7 @@ def _put_back_what_an_older_gitcp_left(packs: Path, directory: Path) -> None:
 
 
 def settle_refs(repository: Repository, directory: Path) -> None:
-    """Ends the locks of a transaction: their refs move if that was decided, or stay."""
+    """Ends a transaction's ref locks: past its commit point the refs move, before it they stay."""
     inodes = set()
     for staged in directory.glob(f"{STAGED_REF}*"):
         with suppress(FileNotFoundError):

@@ -13,18 +13,19 @@ from gitcp.git import process
 from gitcp.git.libgit import streamed
 from gitcp.git.objects import IN_MEMORY, Objects, damaged, wrong_kind
 
-# The one command that reads and looks, and the two that do where git does not have it yet
-# (it came with 2.36).
+# The command that reads objects and headers, and the two commands for git before 2.36,
+# which lacks it.
 _TOGETHER = "--batch-command"
 _READ, _LOOK = "--batch", "--batch-check"
 _VERBS = {_READ: b"contents ", _LOOK: b"info "}
-# What it says last of what a partial clone has left at its remote: it may not fetch here.
+# Its last message about an object that a partial clone has left at its remote: it may not
+# fetch here.
 _PROMISED = b"from promisor remote"
-# What git says of a usage that it does not know.
+# Git's message about an option that it does not know.
 _USAGE = 129
-# Small objects are kept in case they are wanted again: up to this size, and so many bytes.
+# Small objects are cached: up to this size each, and so many bytes in all.
 _SMALL, _KEPT = 16 * 1024, 16 * 1024 * 1024
-# After so many objects that it did not have git is started again.
+# After so many missing objects git is started again.
 _UNANSWERED = 200
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
@@ -33,7 +34,7 @@ _HEAD_WORDS = 3
 class GitObjects(Objects):
     """The objects of a git directory, as the git executable reads them.
 
-    One process answers all questions. It is started with the first one, and ends with this
+    One process answers all requests. It starts with the first request, and ends with this
     object, or with the program. Safe to share among threads.
     """
 
@@ -51,7 +52,7 @@ class GitObjects(Objects):
 
     def _reset_after_fork(self) -> None:
         self._mutex = threading.Lock()
-        # The processes are the parent's, which waits for them.
+        # The processes belong to the parent, which waits for them.
         self._parents = dict(self._running)
         self._running.clear()
 
@@ -88,7 +89,7 @@ class GitObjects(Objects):
         if answer is None:
             raise self._absent(oid)
         kind, size, data = answer
-        # git does not compare what it reads with the id.
+        # git does not compare the content with the id.
         if self.form.oid(kind, data) != oid:
             raise damaged(oid, ValueError("its content does not match its id"))
         if size <= _SMALL:
@@ -100,7 +101,7 @@ class GitObjects(Objects):
         return kind, data
 
     def _absent(self, oid: bytes) -> CorruptError:
-        """Returns the error for what git does not find: it says so of a broken file, too."""
+        """Returns the error for an object that git does not find, or whose file is broken."""
         name = oid.hex()
         loose = self._git_dir / "objects" / name[:2] / name[2:]
         if loose.exists():
@@ -151,8 +152,8 @@ class GitObjects(Objects):
         """
         command = _TOGETHER if self._together else how
         verb = _VERBS[how] if self._together else b""
-        # If an answer is not read to its end, as when a hook's time is over, the next
-        # would begin with the rest of it: such a git is not asked again.
+        # If an answer is not read to its end, for example because a hook's time is
+        # over, the next answer would begin with its rest: such a git is not used again.
         running = self._running.pop(command, None) or process.start(
             ["cat-file", command],
             cwd=self._git_dir,
@@ -195,7 +196,7 @@ class GitObjects(Objects):
     def _without(
         self, running: process.Process, how: str, oid: bytes
     ) -> tuple[str, int, bytes] | None:
-        """Goes on without a git that has ended: an older one is asked in its own way."""
+        """Continues without a git that has ended; if git is too old, uses the older commands."""
         _, said = running.communicate()
         if running.returncode == _USAGE and self._together:
             self._together = False
@@ -207,7 +208,7 @@ class GitObjects(Objects):
 
 def _end(running: process.Process) -> None:
     with suppress(PermissionError):
-        # If this process runs as another user since, git ends as its input does.
+        # If this process has changed its user since, git ends when its input ends.
         running.kill()
     running.communicate()
 

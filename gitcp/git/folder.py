@@ -11,17 +11,17 @@ from pathlib import Path
 
 import msgspec
 
-# Asks Linux for the generation of an inode: an inode number that is used again has another.
+# Asks Linux for the generation of an inode: it changes when an inode number is reused.
 _GETVERSION = 0x80087601
-# So many names at the top tell a folder well enough.
+# So many names at the top identify a folder well enough.
 _NAMES = 200
 
 
 class Folder(msgspec.Struct, frozen=True):
     """A folder as it was last seen; path and names are base64, as they may be any bytes.
 
-    `version` tells two directories apart that have one inode number after the other. It
-    is None if the disk does not say it. `names` are the names at the top.
+    `version` tells apart two directories that had the same inode number at different
+    times. It is None if the disk has none. `names` are the names at the top.
     """
 
     path: str
@@ -49,7 +49,7 @@ class Folder(msgspec.Struct, frozen=True):
             return version == self.version
         if status.st_dev != self.device and top != self.place:
             return False
-        # The number may have been given to another directory since.
+        # The number may belong to another directory by now.
         names = _names(top)
         return not names or not self.names or not set(names).isdisjoint(self.names)
 
@@ -62,7 +62,7 @@ class Folder(msgspec.Struct, frozen=True):
             return False
 
 
-# What is said of a store whose own record of its folder cannot be read.
+# The error's text for a store whose record of its folder cannot be read.
 UNKNOWN = Folder("", 0, 0)
 
 
@@ -96,7 +96,7 @@ def _text(data: bytes) -> str:
 
 
 def _version(top: Path) -> str | None:
-    """Returns what another directory with the same inode number would not have."""
+    """Returns a value that another directory with the same inode number would not have."""
     born = getattr(os.stat(top), "st_birthtime", None)
     if born is not None:
         return f"born {born!r}"
