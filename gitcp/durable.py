@@ -384,17 +384,17 @@ def is_locked(path: Path) -> bool:
 def until(attempt: Callable[[], T | None], *, timeout: float) -> T | None:
     """Repeats an attempt until it returns something; None after `timeout` seconds.
 
-    Waits with full jitter, 1 ms doubling to 50 ms, so that many processes that want
-    the same thing do not march in step.
+    Waits with full jitter, so that many processes that want the same thing do not march in
+    step: up to an eighth of the time waited so far, at least 1 ms and at most 50 ms. So a
+    lock that many hold for a millisecond each is not free for long.
     """
-    deadline = time.monotonic() + timeout
-    pause = 0.001
+    start = time.monotonic()
     while True:
         result = attempt()
         if result is not None:
             return result
-        left = deadline - time.monotonic()
-        if left <= 0:
+        waited = time.monotonic() - start
+        if waited >= timeout:
             return None
-        time.sleep(min(left, pause * os.urandom(1)[0] / 255))
-        pause = min(pause * 2, 0.05)
+        pause = min(max(waited / 8, 0.001), 0.05) * os.urandom(1)[0] / 255
+        time.sleep(min(timeout - waited, pause))

@@ -25,6 +25,11 @@ class Attempt(NamedTuple):
         """Whether this is a process that the step's own function has forked."""
         return self.lease.process != os.getpid()
 
+    @property
+    def earlier(self) -> int:
+        """The attempts that earlier runs made: each run has its own."""
+        return self.call.attempts if self.call is not None else 0
+
     def refuse_elsewhere(self) -> None:
         """Raises in a forked process: its parent says what became of the step.
 

@@ -131,7 +131,7 @@ class Engine:
                 raise self._other_arguments(call)
             # It did not happen, or not any more: another one, with another key.
             call = None
-        self._guard(options, slot, given)
+        self._guard(options, slot, given, looked=True)
         intent = replace(
             self._intent(options, slot, call),
             input=given,
@@ -280,8 +280,10 @@ class Engine:
             " recorded result anyway",
         )
 
-    def _guard(self, options: Options, slot: StepSlot, given: str) -> None:
-        times = self.history.times(slot, given)
+    def _guard(
+        self, options: Options, slot: StepSlot, given: str, *, looked: bool = False
+    ) -> None:
+        times = self.history.times(slot, given, looked=looked)
         if options.loops is not None and times >= options.loops:
             raise StepLoopError(
                 f"the step {options.name!a} began {times} times with the same arguments",
@@ -386,7 +388,7 @@ class Engine:
                 return None
         else:
             self.history.note(begun.record(FAILED, error=text))
-        return options.retry.pause(begun.intent.attempt - self._earlier(begun), error)
+        return options.retry.pause(begun.intent.attempt - begun.earlier, error)
 
     def never_ran(self, begun: Attempt) -> None:
         """Records that an attempt ended before its function was called."""
@@ -394,7 +396,3 @@ class Engine:
             self.history.note(
                 begun.record(FAILED, error="it was cancelled before it ran")
             )
-
-    def _earlier(self, begun: Attempt) -> int:
-        """Returns the attempts that earlier runs made: each run has its own."""
-        return begun.call.attempts if begun.call is not None else 0

@@ -74,20 +74,24 @@ class History:
             number = self._counts[options.scope, options.name]
         return StepSlot(options.scope, options.name, str(number))
 
-    def times(self, slot: StepSlot, given: str) -> int:
-        """Returns how often a step began with the same arguments, by their digest."""
+    def times(self, slot: StepSlot, given: str, *, looked: bool = False) -> int:
+        """Returns how often a step began with the same arguments, by their digest.
+
+        `looked`: as of what `call` read for the same step just now.
+        """
         with self._lock:
-            briefing = self._briefing(slot)
+            briefing = self._briefing(slot, looked=looked)
             if briefing is not None:
                 return briefing.rounds[round_of(slot, given)]
-            self._refresh()
+            if not (looked and self._opened):
+                self._refresh()
             return self._loops[round_of(slot, given)]
 
     @at_fork.computed
     def _identity(self) -> Identity:
         return identity(self._workspace, self._current)
 
-    def _briefing(self, slot: StepSlot) -> BriefedSteps | None:
+    def _briefing(self, slot: StepSlot, *, looked: bool = False) -> BriefedSteps | None:
         """Returns the briefing on a step with what came since, from the process of the batch.
 
         None if that is not enough, or all was read already.
@@ -99,7 +103,7 @@ class History:
             or briefing.identity != self._identity
         ):
             return None
-        return briefing if briefing.catch_up(self.ledger) else None
+        return briefing if looked or briefing.catch_up(self.ledger) else None
 
     def is_ours(self, call: Call) -> bool:
         """Whether every command and write that a step asks for was recorded here."""

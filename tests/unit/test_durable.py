@@ -6,6 +6,7 @@ import errno
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,23 @@ def test_a_disk_without_hard_links_is_named_as_that(
         durable.storage("moving a ref"),
     ):
         durable.link(tmp_path / "a", tmp_path / "b")
+
+
+def test_waiting_is_short_at_first_and_longer_the_longer_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, pauses = 0.0, list[tuple[float, float]]()
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        pauses.append((now, seconds))
+        now += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert durable.until(lambda: None, timeout=2) is None
+    assert now == pytest.approx(2)
+    assert all(pause <= max(0.001, waited / 8) for waited, pause in pauses)
+    assert max(pause for _, pause in pauses) <= 0.05
+    # As long as others hold it for moments only, it is tried all the time.
+    assert sum(waited < 0.016 for waited, _ in pauses) >= 8

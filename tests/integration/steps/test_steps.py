@@ -18,6 +18,7 @@ import gitcp
 from gitcp.format.ledger import INTENT, RESULT, Record
 from gitcp.ledger.log import Ledger
 from gitcp.project.workspace import open_workspace
+from gitcp.wal.log_file import LogFile
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
 
@@ -63,6 +64,23 @@ def test_a_finished_step_is_not_run_again(repo, world):
     assert session(repo).step("pay", world.act, 5) == 1
     assert session(repo).step("pay", world.act, 5) == 1
     assert world.did == [(5,)]
+
+
+def test_a_step_locks_the_ledger_once_before_each_of_its_records(repo, monkeypatch):
+    session = gitcp.open(repo).session("s")
+    session.step("first", lambda: 1)
+    # All workers of a batch wait for this lock.
+    locked = []
+    acquire = LogFile.acquire
+
+    def counted(log: LogFile, **given: Any) -> None:
+        locked.append(log)
+        acquire(log, **given)
+
+    monkeypatch.setattr(LogFile, "acquire", counted)
+    session.step("second", lambda: 2, key="k")
+    # To look, for the intent, and for the result.
+    assert len(locked) == 3
 
 
 def test_calls_of_one_name_are_told_apart_by_their_number_or_key(repo, world):
