@@ -254,8 +254,9 @@ class Purger:
             found.branch,
             found.id,
         ):
+            name = self._name(f"{found.session}/{found.branch}".encode()).decode()
             raise NameHoldsValueError(
-                f"the name of {found.session}/{found.branch} holds the value to purge",
+                f"the name of {name} holds the value to purge",
                 hint="names cannot be purged: push only other sessions, or prune this"
                 " one",
             )

@@ -19,7 +19,7 @@ from gitcp.project.recovery import logs_set_aside
 from gitcp.wal import log_file
 from gitcp.wal.drain import drain
 from gitcp.wal.log_file import DamagedLogError, LogFile, LogRecord, RefMove
-from tests.support.gitrepo import git_line
+from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import invoke
 
 REF = layout.ledger_ref("main")
@@ -211,3 +211,48 @@ def test_what_is_before_the_damage_is_saved_and_the_log_is_kept(repo):
     assert str(kept) in checks["damaged-logs"]
     kept.unlink()
     assert verified()["set_aside"] == []
+
+
+def moved(repository: Repository, *moves: RefMove) -> LogFile:
+    """A write-ahead log of this process that moves refs, not drained yet."""
+    log = LogFile(repository, "main")
+    with log.locked(timeout=1):
+        log.append(LogRecord(moves, ()))
+        log.sync()
+    return log
+
+
+def test_a_log_whose_moves_git_has_already_is_removed_and_changes_nothing(repo):
+    """As after a power cut that brought a drained log back."""
+    made = git_line(repo, "rev-parse", "HEAD")
+    ref = layout.branch_ref("t", "main")
+    git(repo, "update-ref", ref, made)
+    repository = discover(repo)
+    log = moved(repository, RefMove(ref, None, made))
+    conflicts: list[object] = []
+    with log.locked(timeout=1):
+        drain(repository, [log], lambda *conflict: conflicts.append(conflict))
+    assert conflicts == []
+    assert not log.exists()
+    assert git_line(repo, "rev-parse", ref) == made
+
+
+@pytest.mark.ref_files
+@pytest.mark.parametrize("known", [True, False])
+def test_a_damaged_ref_is_written_again_only_if_the_log_knows_what_it_held(repo, known):
+    made = git_line(repo, "rev-parse", "HEAD")
+    ref = layout.branch_ref("t", "main")
+    repository = discover(repo)
+    log = moved(repository, RefMove(ref, made if known else None, made))
+    path = repo / ".git" / ref
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(41))
+    with log.locked(timeout=1):
+        if known:
+            drain(repository, [log], join)
+            assert git_line(repo, "rev-parse", ref) == made
+        else:
+            with pytest.raises(CorruptError, match="does not name a commit"):
+                drain(repository, [log], join)
+            assert path.read_bytes() == bytes(41)
+    assert log.exists() is not known

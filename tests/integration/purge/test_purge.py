@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
 from tests.support.gitrepo import git as run_git
-from tests.support.inprocess import invoke, ok
+from tests.support.inprocess import fails, invoke, ok
 from tests.support.sample_secrets import sample_secrets
 
 CANARY = "k3J9dLq0" + "Xz7Yv3Wn5Bt1"
@@ -235,6 +235,26 @@ def test_it_says_where_else_the_secret_is(repo, tmp_path):
     assert value.encode() in run_git(repo, "show", "HEAD:conf.ini")
     assert git_line(repo, "for-each-ref", "refs/gitcp/r") == ""
     sound(repo)
+
+
+def test_a_link_in_the_work_tree_that_names_the_secret_is_named(repo):
+    (repo / "link").symlink_to(f"nowhere/{CANARY}")
+    ok(repo, "save")
+    purged = ok(repo, "purge", "--value-from-stdin", "--yes", input=CANARY.encode())
+    assert [one for one in purged["left"] if "work tree: link;" in one]
+    assert (repo / "link").readlink().name == CANARY
+
+
+def test_a_value_in_the_name_of_a_session_is_refused_and_nothing_changes(repo):
+    ok(repo, "save", "-m", f"x {CANARY}")
+    ok(repo, "save", "-s", f"job-{CANARY}", "--allow-empty")
+    before = git_line(repo, "for-each-ref", "refs/gitcp/s/main")
+    command = ("purge", "--value-from-stdin", "--yes")
+    said = fails(repo, 15, *command, input=CANARY.encode())
+    assert "the name of job-[purged:" in said
+    assert CANARY not in said
+    assert git_line(repo, "for-each-ref", "refs/gitcp/s/main") == before
+    assert CANARY.encode() in everything(repo)
 
 
 def test_a_checkpoint_made_here_is_still_one_made_here(repo):

@@ -99,6 +99,22 @@ def test_a_purged_ledger_replaces_the_old_one_there_when_asked_to(ann, hub, bob)
         assert ok(repo, "verify")["ok"]
 
 
+def test_a_large_result_without_the_secret_is_kept_as_it_is(ann):
+    """A result of that size is a file of its own, which the new commit has to name."""
+    large = {"more": "x" * 9_000}
+    session = gitcp.open(ann).session("job")
+    session.save()
+    session.step("small", lambda: {"key": SECRET})
+    session.step("large", lambda: large)
+    done = ok(ann, "purge", "--value-from-stdin", "--yes", input=SECRET.encode())
+    assert done["ledgers"] == ["job"]
+    assert ok(ann, "verify")["ok"]
+    session = gitcp.open(ann).session("job")
+    small: Any = session.step("small", lambda: None)
+    assert small["key"].startswith("[purged:")
+    assert session.step("large", lambda: None) == large
+
+
 @pytest.mark.parametrize("how", ["value", "fingerprint"])
 def test_an_interrupted_purge_is_finished_by_the_same_command(ann, how, monkeypatch):
     """The branches moved; what was seen on the remote still held all of it."""
