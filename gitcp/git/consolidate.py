@@ -10,12 +10,11 @@ from gitcp.errors import CorruptError, GitFailedError, GitStoppedError, GitTimeo
 from gitcp.git import delta_order, grace
 from gitcp.git.ended import sweep
 from gitcp.git.objects import COMMIT
-from gitcp.git.registry import Registry
+from gitcp.git.registry import AT_MOST, Registry
 from gitcp.git.repository import Repository
 from gitcp.git.stock import oids_in
 from gitcp.git.transaction import Transaction, transaction
 
-AT_MOST = 20
 # A process that waits for the store's lock holds this one meanwhile.
 WANTED = "store.wanted"
 Stop = Callable[[], bool]

@@ -15,7 +15,24 @@ from gitcp.git.repository import Repository
 PACKS = "packs"
 # Packs of what nothing reaches, for as long as git may rely on it.
 KEPT = "packs-kept"
+# More packs than that are merged.
+AT_MOST = 20
 _NAME = rf"(?m)^pack-{PATTERN}$".encode()
+
+
+def pack_sizes(repository: Repository) -> dict[str, int]:
+    """Returns the size of each pack of gitcp's that stands."""
+    directory = repository.common_dir / "objects" / "pack"
+    found = {}
+    for name in (
+        *Registry(repository).names(),
+        *Registry(repository, KEPT).names(),
+    ):
+        try:
+            found[name] = os.stat(f"{directory}/{name}.pack").st_size
+        except FileNotFoundError:
+            continue
+    return found
 
 
 class Registry:

@@ -9,9 +9,8 @@ import msgspec
 from gitcp import durable
 from gitcp.errors import GitcpError
 from gitcp.git.consolidate import MergeTooLongError, consolidate
-from gitcp.git.registry import Registry
+from gitcp.git.registry import Registry, pack_sizes
 from gitcp.git.repository import Repository
-from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.upkeep import read_note, size_due, upkeep_lock, write_note
 from gitcp.project.workspace import Workspace
 
@@ -37,7 +36,7 @@ def run(workspace: Workspace) -> Upkept:
         StorageError: the disk refused.
     """
     repository = workspace.repository
-    before = pack_sizes(workspace)
+    before = pack_sizes(workspace.repository)
     with durable.storage("preparing"):
         repository.make_directory(repository.store_dir)
         held = upkeep_lock(repository)
@@ -48,7 +47,7 @@ def run(workspace: Workspace) -> Upkept:
             removed = keep_to_size(workspace)
         finally:
             durable.unlock(held)
-    after = pack_sizes(workspace)
+    after = pack_sizes(workspace.repository)
     return Upkept(
         len(before), len(after), sum(before.values()), sum(after.values()), removed
     )

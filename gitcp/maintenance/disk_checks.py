@@ -2,9 +2,8 @@
 
 import shutil
 
-from gitcp.git.consolidate import AT_MOST
+from gitcp.git.registry import AT_MOST, pack_sizes
 from gitcp.maintenance import upkeep
-from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.doctor_check import DoctorCheck
 from gitcp.project.workspace import Workspace
 
@@ -36,7 +35,7 @@ def size(workspace: Workspace) -> DoctorCheck:
 
 def packs(workspace: Workspace) -> DoctorCheck:
     """Whether gitcp's packs are merged."""
-    count = len(pack_sizes(workspace))
+    count = len(pack_sizes(workspace.repository))
     detail = f"{count} of gitcp's"
     if count > AT_MOST:
         hint = "`gitcp gc` merges them"

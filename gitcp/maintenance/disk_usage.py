@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
 from gitcp.format import layout
-from gitcp.git.registry import KEPT, Registry
+from gitcp.git.registry import pack_sizes
 from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 
@@ -42,7 +42,7 @@ def usage(workspace: Workspace) -> Usage:
     Raises:
         GitFailedError: git failed; an object of the user's own may be missing.
     """
-    packs = pack_sizes(workspace)
+    packs = pack_sizes(workspace.repository)
     names: dict[str, str] = {}
     # git before 2.34 passes over a ref whose commit is missing.
     lost: dict[str, str] = {}
@@ -76,20 +76,6 @@ def usage(workspace: Workspace) -> Usage:
         tuple(unreadable),
         _below(search_files.index_of(workspace.repository).parent),
     )
-
-
-def pack_sizes(workspace: Workspace) -> dict[str, int]:
-    """Returns the size of each pack of gitcp's that stands."""
-    repository = workspace.repository
-    directory = repository.common_dir / "objects" / "pack"
-    names = [*Registry(repository).names(), *Registry(repository, KEPT).names()]
-    found = {}
-    for name in names:
-        try:
-            found[name] = (directory / f"{name}.pack").stat().st_size
-        except FileNotFoundError:
-            continue
-    return found
 
 
 def held(workspace: Workspace) -> int:

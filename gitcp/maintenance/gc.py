@@ -6,9 +6,9 @@ from typing import NamedTuple
 from gitcp.git.drop_unreachable import drop_unreachable, git_directories, store_locked
 from gitcp.git.ended import sweep
 from gitcp.git.pack_refs import pack_refs
+from gitcp.git.registry import pack_sizes
 from gitcp.git.repository import Repository
 from gitcp.maintenance import upkeep
-from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.maintenance.lost_refs import Lost, kept
 from gitcp.project.workspace import Workspace
 from gitcp.worktree import journal
@@ -45,7 +45,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
         GitFailedError: a commit or tree is missing; nothing went.
         StorageError: the disk refused.
     """
-    before = pack_sizes(workspace)
+    before = pack_sizes(workspace.repository)
     swept = sweep(workspace.repository)
     timeout = workspace.settings.lock_timeout
     found: list[Lost] = []
@@ -63,7 +63,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
         done = drop_unreachable(workspace.repository, roots=roots, timeout=timeout)
     pack_refs(workspace.repository)
     upkeep.forget(workspace.repository)
-    after = pack_sizes(workspace)
+    after = pack_sizes(workspace.repository)
     return Cleaned(
         len(before),
         len(after),

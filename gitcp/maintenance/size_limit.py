@@ -8,7 +8,8 @@ from gitcp.clients import triggers
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import layout
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
-from gitcp.maintenance.disk_usage import held, pack_sizes
+from gitcp.git.registry import pack_sizes
+from gitcp.maintenance.disk_usage import held
 from gitcp.maintenance.prune import DEFAULT_LAST, plan_prune, prune, roots
 from gitcp.maintenance.upkeep import read_note, write_note
 from gitcp.project import config, hook_log
@@ -58,7 +59,7 @@ def prune_to_size(workspace: Workspace) -> int:
     note = read_note(repository)
     now = workspace.store.time()
     note = msgspec.structs.replace(
-        note, held=used, packs=sum(pack_sizes(workspace).values()), at=now
+        note, held=used, packs=sum(pack_sizes(workspace.repository).values()), at=now
     )
     if removed:
         note = msgspec.structs.replace(

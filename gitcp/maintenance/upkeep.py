@@ -11,10 +11,8 @@ import msgspec
 
 from gitcp import durable
 from gitcp.git.background import start_gitcp
-from gitcp.git.consolidate import AT_MOST
-from gitcp.git.registry import Registry
+from gitcp.git.registry import AT_MOST, Registry, pack_sizes
 from gitcp.git.repository import Repository
-from gitcp.maintenance.disk_usage import pack_sizes
 from gitcp.project.workspace import Workspace
 
 # How many new packs are there between two runs.
@@ -95,7 +93,7 @@ def forget(repository: Repository) -> None:
 def size(workspace: Workspace) -> Size:
     """Returns how gitcp stands to its limit, by what the last run measured."""
     note = read_note(workspace.repository)
-    return _size(workspace, note, sum(pack_sizes(workspace).values()))
+    return _size(workspace, note, sum(pack_sizes(workspace.repository).values()))
 
 
 def _size(workspace: Workspace, note: UpkeepNote, packs: int) -> Size:
@@ -139,7 +137,7 @@ def _merging_due(repository: Repository, note: UpkeepNote) -> bool:
 
 def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
     """Whether gitcp takes too much, and something may be done about it."""
-    found = _size(workspace, note, sum(pack_sizes(workspace).values()))
+    found = _size(workspace, note, sum(pack_sizes(workspace.repository).values()))
     if not found.over:
         return False
     passed = workspace.store.time() - note.at

@@ -1,6 +1,5 @@
 """Reads and writes gitcp's settings in git's configuration."""
 
-import difflib
 import os
 from typing import NamedTuple
 
@@ -41,6 +40,8 @@ def known(key: str) -> str:
         if name.lower() == bare:
             return name
     by_lower = {name.lower(): name for name in KNOWN}
+    import difflib  # noqa: PLC0415  for a wrong name only
+
     near = difflib.get_close_matches(bare, by_lower, n=1)
     hint = (
         f"did you mean `{by_lower[near[0]]}`?" if near else "`gitcp config` lists them"

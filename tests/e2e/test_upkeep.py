@@ -10,7 +10,7 @@ import time
 import pytest
 
 from gitcp import durable
-from gitcp.git.consolidate import AT_MOST
+from gitcp.git.registry import AT_MOST
 from tests.support.forms import lock_of
 from tests.support.gitrepo import (
     git,

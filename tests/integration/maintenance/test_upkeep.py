@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gitcp import durable
-from gitcp.git import consolidate
+from gitcp.git import consolidate, registry
 from gitcp.maintenance import auto_gc, size_limit, upkeep
 from gitcp.project.settings import KNOWN
 from gitcp.project.workspace import open_workspace
@@ -123,7 +123,7 @@ def test_a_merge_makes_way_for_a_command_that_waits_for_the_store(
 ):
     monkeypatch.setenv("GITCP_BACKGROUND", "true")
     monkeypatch.setattr(upkeep, "start_gitcp", lambda *_: None)
-    for _ in range(consolidate.AT_MOST + 1):
+    for _ in range(registry.AT_MOST + 1):
         save(repo, size=100)
     slow = tmp_path / "bin" / "git"
     slow.parent.mkdir()
