@@ -1,5 +1,6 @@
 """The command line: the only package that imports click, or prints."""
 
+import atexit
 import gc
 import os
 import sys
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+# Commands that may do without click.
+_SIMPLE = frozenset({"save", "restore"})
 # `hook AGENT EVENT`
 _HOOK = 3
 # Options that may stand before the name of a command, those with which it does nothing, that
@@ -34,9 +37,28 @@ def entry() -> None:
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
     status = main(sys.argv[1:])
-    # Nor any worth looking for at its end: that would take a tenth of a small save.
+    _end(status)
+
+
+def _end(status: int) -> None:
+    """Ends the process.
+
+    Python would first take apart all that was loaded. A hook, a save or a restore that
+    needed no click has closed its files and has no other thread: what is registered for
+    the end is all that is left to do.
+    """
+    # No cycles are worth looking for: that would take a tenth of a small save.
     gc.freeze()
-    sys.exit(status)
+    threading = sys.modules.get("threading")
+    if "click" in sys.modules or threading is None or threading.active_count() > 1:
+        sys.exit(status)
+    atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        sys.exit(status)
+    os._exit(status)
 
 
 def _open_streams() -> None:
@@ -91,12 +113,23 @@ def main(arguments: "Sequence[str]") -> int:
         comparison.start_early()
     questions.start_early()
     try:
-        from gitcp.cli.app import run
-
-        return run(list(arguments))
+        return _run(list(arguments))
     finally:
         questions.drop()
         comparison.drop()
+
+
+def _run(arguments: "list[str]") -> int:
+    """Runs a command; click parses its arguments if they are not among the simplest."""
+    if arguments[0] in _SIMPLE:
+        from gitcp.cli import plain
+
+        call = plain.parse(arguments)
+        if call is not None:
+            return plain.run(call)
+    from gitcp.cli.app import run
+
+    return run(arguments)
 
 
 def _opens(words: "Sequence[str]") -> bool:

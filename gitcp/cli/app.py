@@ -1,4 +1,4 @@
-"""The root command: global options, commands imported on use, and the error boundary."""
+"""The root command: global options, and commands that are imported on use."""
 
 import importlib
 import os
@@ -7,20 +7,11 @@ from typing import Any
 
 import click
 
-from gitcp import durable, notices
 from gitcp._version import __version__
-from gitcp.cli.emit import Output, color_wanted, drop_output, safe, safe_path, writing
+from gitcp.cli import boundary
+from gitcp.cli.emit import Output, color_wanted
 from gitcp.cli.helping import summary
-from gitcp.errors import (
-    EffectsStandError,
-    GitcpError,
-    PartialError,
-    SecretsFoundError,
-    StorageError,
-    UnsureFolderError,
-    UsageError,
-    WouldOverwriteError,
-)
+from gitcp.errors import UsageError
 
 # What --help shows under which heading: command -> module below gitcp.cli.commands,
 # imported on use, for start-up time.
@@ -93,10 +84,6 @@ SECTIONS = {
 COMMANDS = {
     name: module for section in SECTIONS.values() for name, module in section.items()
 }
-_COMPLETE = "_GITCP_COMPLETE"
-_INTERNAL = 70
-_INTERRUPTED = 130
-_CLOSED_PIPE = 141
 
 
 class _Lazy(click.Group):
@@ -203,75 +190,37 @@ def _root(
 
 def run(arguments: list[str]) -> int:
     """Runs the command line; every error becomes one message and one exit status."""
-    out = Output()
-    # Known before click has parsed anything, for errors in the usage itself.
-    out.json = "--json" in arguments[: _end_of_options(arguments)]
-    if _COMPLETE in os.environ:
+    out = boundary.output_for(arguments)
+    if boundary.COMPLETE in os.environ:
         from gitcp.cli import completion_shells
 
         completion_shells.register()
+    return boundary.run(out, lambda: _parsed(out, arguments))
+
+
+def _parsed(out: Output, arguments: list[str]) -> Any:
+    """Parses and runs a command line; click's errors become ours.
+
+    Raises:
+        GitcpError, KeyboardInterrupt: the command failed, or was interrupted.
+    """
     try:
-        with notices.listening(out.warn):
-            result = _main(out, arguments)
-        with writing():
-            sys.stdout.flush()
-    except GitcpError as exc:
-        _report(out, exc)
-        return exc.exit_status
+        return _root.main(arguments, prog_name="gitcp", standalone_mode=False, obj=out)
     except click.exceptions.Exit as exc:
         return exc.exit_code
     except click.ClickException as exc:
         error = UsageError(exc.format_message(), hint=_try(exc))
-        _report(out, error)
+        if not _is_hook(arguments):
+            raise error from exc
         # A client would act on the status: to Claude Code 2 is a veto.
-        return 0 if _is_hook(arguments) else error.exit_status
-    except (click.Abort, KeyboardInterrupt) as exc:
-        click.echo("gitcp: interrupted", err=True)
+        boundary.report(out, error)
+        return 0
+    except click.Abort as exc:
+        interrupted = KeyboardInterrupt()
         # click raises its own error from the one that has them.
         for note in getattr(exc.__cause__ or exc, "__notes__", ()):
-            click.echo(f"  {note}", err=True)
-        return _INTERRUPTED
-    except (BrokenPipeError, SystemExit) as exc:
-        # click ends a completion by an exit of its own, and a closed pipe likewise.
-        if isinstance(exc, SystemExit) and _COMPLETE in os.environ:
-            return exc.code if isinstance(exc.code, int) else _INTERNAL
-        # The reader of our output is gone; Python would complain again at exit.
-        drop_output()
-        return _CLOSED_PIPE
-    except Exception as exc:  # noqa: BLE001  the boundary
-        limit = _limit(exc)
-        if limit is not None:
-            _report(out, limit)
-            return limit.exit_status
-        _report_bug(out, exc)
-        return _INTERNAL
-    return result if isinstance(result, int) else 0
-
-
-def _main(out: Output, arguments: list[str]) -> Any:
-    def main() -> Any:
-        return _root.main(arguments, prog_name="gitcp", standalone_mode=False, obj=out)
-
-    try:
-        return main()
-    except UnsureFolderError as exc:
-        # Raised as the folder was looked for: nothing has been done yet.
-        from gitcp.cli import private_folder
-
-        if not private_folder.again(out, exc):
-            raise
-        return main()
-
-
-def _limit(exc: Exception) -> StorageError | None:
-    """Returns what a limit of the system is to be reported as; None for anything else."""
-    if not isinstance(exc, OSError) or exc.errno not in durable.LIMITS:
-        return None
-    try:
-        with durable.storage("running the command"):
-            raise exc
-    except StorageError as error:
-        return error
+            interrupted.add_note(note)
+        raise interrupted from exc
 
 
 def _try(exc: click.ClickException) -> str:
@@ -289,57 +238,3 @@ def _is_hook(arguments: list[str]) -> bool:
         elif not word.startswith("-"):
             return word in {"hook", "git-hook"}
     return False
-
-
-def _end_of_options(arguments: list[str]) -> int:
-    return arguments.index("--") if "--" in arguments else len(arguments)
-
-
-def _report(out: Output, exc: GitcpError) -> None:
-    if out.json:
-        document: dict[str, Any] = {
-            "code": exc.code,
-            "message": exc.message,
-            "hint": exc.hint,
-            "exit": exc.exit_status,
-        }
-        if isinstance(exc, PartialError):
-            document["left"] = list(exc.left)
-        if isinstance(exc, SecretsFoundError):
-            from gitcp.cli import findings
-
-            document["secrets"] = findings.documents(exc.findings)
-        if isinstance(exc, WouldOverwriteError):
-            document["paths"] = list(exc.paths)
-        if isinstance(exc, EffectsStandError):
-            document["steps"] = list(exc.steps)
-        out.error_document(document)
-        return
-    out.error(exc.message, exc.hint)
-    if isinstance(exc, SecretsFoundError):
-        from gitcp.cli import findings
-
-        findings.show(out, exc.findings)
-    if isinstance(exc, PartialError):
-        for line in exc.left:
-            out.note(f"  {safe_path(line)}")
-
-
-def _report_bug(out: Output, exc: Exception) -> None:
-    import traceback
-
-    trace = "".join(traceback.format_exception(exc))
-    if out.json:
-        out.error_document(
-            {
-                "code": "internal",
-                "message": f"{type(exc).__name__}: {exc}",
-                "hint": "please report this",
-                "exit": _INTERNAL,
-            }
-        )
-    else:
-        out.error(
-            f"this is a bug in gitcp {__version__}: {exc}", "please report it with:"
-        )
-    click.echo(safe(trace), err=True, nl=False)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-import click
 import msgspec
 
 from gitcp import progress
 from gitcp.cli.progress_line import ProgressLine
+from gitcp.cli.streams import write
 from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
 from gitcp.format.checkpoint import show_path
 
@@ -61,8 +61,15 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
 _MARK = f"\0{os.urandom(8).hex()}\0"
 
 
-# What ends a style.
+# What ends a style, and what begins one, by name: the numbers of ECMA-48.
 _PLAIN = "\033[0m"
+_FOREGROUND = {
+    name: number
+    for number, name in enumerate(
+        ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"), 30
+    )
+}
+_ON_AND_OFF = {"bold": (1, 22), "dim": (2, 22), "underline": (4, 24)}
 
 
 def _printable(text: str) -> bytes:
@@ -112,7 +119,7 @@ def _shown(text: str) -> str:
 def _say(raw: bytes) -> None:
     """Prints to stderr; a stderr that cannot be written is not a reason to fail."""
     with suppress(OSError):
-        click.echo(raw, err=True, color=True)
+        write(raw + b"\n", err=True)
 
 
 def _at_terminal(raw: bytes, terminal: bool) -> bytes:
@@ -159,6 +166,8 @@ _ANSWERS = " [y/N/d=diff]: "
 
 def _agreed(question: str, diff: Callable[[], None]) -> bool:
     """Asks until the answer is yes or no; shows the diff each time it is requested."""
+    import click
+
     while True:
         answer = click.prompt(
             f"{folded(question, len(_ANSWERS))}{_ANSWERS[:-2]}",
@@ -174,7 +183,7 @@ def _agreed(question: str, diff: Callable[[], None]) -> bool:
             case "d" | "diff":
                 diff()
             case _:
-                click.echo("Answer y (yes), n (no) or d (show the diff).", err=True)
+                write(b"Answer y (yes), n (no) or d (show the diff).\n", err=True)
 
 
 class Output:
@@ -193,12 +202,17 @@ class Output:
         self._progress = ProgressLine()
         self._decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
 
-    def style(self, text: str, **how: Any) -> str:
-        """Returns text in a colour, if colours are on; for `print` and `tell`."""
+    def style(self, text: str, *, fg: str | None = None, **how: bool) -> str:
+        """Returns text in a colour, if colours are on; for `print` and `tell`.
+
+        `how` may have `bold`, `dim` and `underline`.
+        """
         if not self.color:
             return text
-        start, _, end = click.style("\0", **how).partition("\0")
-        return f"{_MARK}{start}{_MARK}{text}{_MARK}{end}{_MARK}"
+        numbers = [_FOREGROUND[fg]] if fg else []
+        numbers += [_ON_AND_OFF[name][not wanted] for name, wanted in how.items()]
+        start = "".join(f"\033[{number}m" for number in numbers)
+        return f"{_MARK}{start}{_MARK}{text}{_MARK}{_PLAIN}{_MARK}"
 
     def print(self, text: str = "", *, whole: bool = False) -> None:
         """Prints a line of the result; only what `style` made steers a terminal.
@@ -211,10 +225,7 @@ class Output:
             return
         self._progress.clear()
         with writing():
-            click.echo(
-                _printable(text if whole else folded(text)),
-                color=self.color,
-            )
+            write(_printable(text if whole else folded(text)) + b"\n")
 
     def tell(self, text: str, *, whole: bool = False) -> None:
         """Prints a line that is not the result to stderr, in the colours of `style`."""
@@ -267,7 +278,7 @@ class Output:
         if self.paged and sys.stderr.isatty():
             # In the pager, next to the lines that it is about.
             with writing():
-                click.echo(raw, color=True)
+                write(raw + b"\n")
             return
         _say(raw)
 
@@ -289,6 +300,8 @@ class Output:
             )
         self._progress.clear()
         if diff is None:
+            import click
+
             agreed = click.confirm(
                 folded(question, len(_ANSWERS)), default=False, err=True
             )

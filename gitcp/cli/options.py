@@ -10,7 +10,7 @@ import click
 
 from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
-from gitcp.cli.silence import changes_something
+from gitcp.cli.opening import shown_output, to_change
 from gitcp.errors import PartialError, UsageError
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         @functools.wraps(function)
         def with_output(*arguments: Any, **options: Any) -> Any:
             out = click.get_current_context().obj
-            out.silent = out.quiet and changes_something(name, options)
-            with out.showing_progress():
+            with shown_output(out, name, options):
                 return function(out, *arguments, **options)
 
         make: Any = click.command(name, **{"cls": Command, **settings})
@@ -94,10 +93,6 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
         return built
 
     return decorate
-
-
-# To restore a few files takes some eighty; what takes more takes thousands.
-_READS_TO_WRITE = 200
 
 
 def reader(out: Output, *, paged: bool = False) -> "Workspace":
@@ -124,16 +119,8 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
 
 
 def writer(out: Output) -> "Workspace":
-    """Opens the workspace for a command that changes something.
-
-    It reads less than it writes, and git reads little sooner than libgit2 loads.
-    """
-    from gitcp.project.workspace import open_workspace
-
-    workspace = open_workspace(out.directory)
-    objects = workspace.repository.objects
-    click.get_current_context().with_resource(objects.few_reads(_READS_TO_WRITE))
-    return workspace
+    """Opens the workspace for a command that changes something."""
+    return to_change(out, click.get_current_context().with_resource)
 
 
 def reading_in(workspace: "Workspace") -> AbstractContextManager[None]:
@@ -163,22 +150,6 @@ def left_out(out: Output, unreadable: Sequence[str]) -> int:
             "  `gitcp verify` says more; `gitcp verify --repair` repairs what it can"
         )
     return PartialError.exit_status if unreadable else 0
-
-
-def read_input(name: str, *, most: int = -1) -> bytes:
-    """Returns the content of a file, or of stdin for `-`; `most` bytes where that is given.
-
-    Raises:
-        UsageError: the file cannot be read.
-    """
-    try:
-        with click.open_file(name, "rb") as file:
-            data: bytes = file.read(most)
-    except OSError as exc:
-        raise UsageError(
-            f"{name} cannot be read: {exc.strerror}", hint="check the path"
-        ) from exc
-    return data
 
 
 def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:

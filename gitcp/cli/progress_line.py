@@ -4,7 +4,7 @@ import sys
 import time
 from contextlib import suppress
 
-import click
+from gitcp.cli.streams import write
 
 # In seconds: what takes less is not shown, and how often the line is drawn.
 SLOW = 0.5
@@ -47,7 +47,6 @@ class ProgressLine:
 
 
 def _draw(text: str) -> None:
-    # A terminal that is gone is not a reason to fail. `color`: else click would drop what
-    # clears the line where colours are off.
+    # A terminal that is gone is not a reason to fail.
     with suppress(OSError):
-        click.echo(f"\r{text}\x1b[K", err=True, nl=False, color=True)
+        write(f"\r{text}\x1b[K".encode("utf-8", "backslashreplace"), err=True)

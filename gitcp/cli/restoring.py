@@ -5,11 +5,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gitcp import Checkpoint
-from gitcp.agents import resume
-from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import restore_plan
 from gitcp.checkpoints.agreed_plan import PlanOutdatedError
 from gitcp.checkpoints.finish_restore import Restored
@@ -18,7 +16,7 @@ from gitcp.checkpoints.restore_observer import RewoundSteps
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import before_newest
-from gitcp.cli import documents, open_clients
+from gitcp.cli import open_clients
 from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.plan_lines import changes_of, describe, outcome, outdated, stays
 from gitcp.cli.render import (
@@ -34,6 +32,10 @@ from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import HELD
 from gitcp.worktree.plan import FilePlan, Left
 
+if TYPE_CHECKING:
+    # It brings every client. Most restores are of files alone.
+    from gitcp.agents.resume import Resumption
+
 
 def document(
     target: Checkpoint | None,
@@ -44,6 +46,8 @@ def document(
     behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> dict[str, Any]:
     """Returns the JSON document of a restore."""
+    from gitcp.cli import documents
+
     return {
         "schema": "gitcp.restore/1",
         "checkpoint": documents.checkpoint(target),
@@ -75,7 +79,7 @@ class Handed(NamedTuple):
     it was kept back for that.
     """
 
-    resumption: Resumption | None = None
+    resumption: "Resumption | None" = None
     foreign: Checkpoint | None = None
     held: bool = False
 
@@ -216,10 +220,18 @@ def is_at(workspace: Workspace, plan: RestorePlan) -> bool:
         return False
     if plan.steps.steps or plan.obstacles or plan.steps.left or any(plan.behind):
         return False
-    if plan.conversation and resume.can_resume(plan.target):
+    if plan.conversation and _can_resume(plan.target):
         return False
     newest = before_newest(workspace, 0)
     return newest is not None and newest.id == plan.target.id
+
+
+def _can_resume(checkpoint: Checkpoint) -> bool:
+    if checkpoint.manifest.conversation is None:
+        return False
+    from gitcp.agents import resume
+
+    return resume.can_resume(checkpoint)
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
@@ -267,7 +279,9 @@ def written_back(
         PartialError: the conversation could not be written.
     """
     handed, failure = Handed(), None
-    if conversation and resume.can_resume(checkpoint):
+    if conversation and _can_resume(checkpoint):
+        from gitcp.agents import resume
+
         foreign = resume.is_foreign(checkpoint)
         handed = Handed(
             foreign=(source or checkpoint) if foreign else None,
