@@ -106,11 +106,12 @@ def main(arguments: "Sequence[str]") -> int:
 
         return run(list(arguments))
     # git works while the rest is loaded: that takes longer than what it is asked.
-    from gitcp.git import questions
     from gitcp.worktree import comparison
 
     if _scans_at_once(words):
         comparison.start_early()
+    from gitcp.git import questions
+
     questions.start_early()
     try:
         return _run(list(arguments))

@@ -1,17 +1,19 @@
 """The only module that starts git, with a cleaned environment."""
 
 import os
-import re
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from gitcp import at_fork
 from gitcp.errors import GitFailedError, GitStoppedError, GitTimeoutError
+
+if TYPE_CHECKING:
+    # The comparison of a save starts before anything is loaded that it can do without.
+    from pathlib import Path
 
 Process = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
@@ -44,7 +46,7 @@ _KEPT = frozenset(
 _ASK = 0.1
 # `git repack` writes its packs under other names first. A git that has seen such a name, and
 # opens the pack after it got its own, says this.
-_RENAMED = re.compile(r"packfile .*\.pack cannot be accessed")
+_RENAMED = (": packfile ", ".pack cannot be accessed")
 _READS = frozenset({"cat-file", "diff-tree", "ls-tree", "merge-base", "rev-list"})
 _TRIES = 3
 # Settings that a user gives by the environment, as containers of a CI do; what `git -c`
@@ -91,7 +93,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 def start(
     args: Sequence[str | bytes],
     *,
-    cwd: str | Path,
+    cwd: "str | Path",
     env: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.PIPE,
@@ -159,7 +161,7 @@ def detach(words: Sequence[str], *, cwd: str) -> None:
 def start_program(
     args: Sequence[str],
     *,
-    cwd: str | Path,
+    cwd: "str | Path",
     stdin: int = subprocess.DEVNULL,
     inherit: Sequence[int] = (),
 ) -> Process:
@@ -284,7 +286,7 @@ def _ending(status: int) -> str:
 def run(
     args: Sequence[str | bytes],
     *,
-    cwd: str | Path,
+    cwd: "str | Path",
     env: Mapping[str, str] | None = None,
     data: bytes | None = None,
     accept: Sequence[int] = (0,),
@@ -307,5 +309,5 @@ def run(
             return finish(started, data, accept=accept, timeout=timeout, stop=stop)
         except GitFailedError as exc:
             tries -= 1
-            if not tries or not _RENAMED.search(exc.message):
+            if not tries or not all(part in exc.message for part in _RENAMED):
                 raise
