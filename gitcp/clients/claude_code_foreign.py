@@ -124,20 +124,14 @@ def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
 
 def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str, Any]]:
     names = Names(lambda: str(uuid.uuid4()))
-    # What a record's successor follows, where the record itself is left out.
-    stands: dict[str, str | None] = {}
+    chain = known.Chain(names)
     for record in known.objects(content):
-        parent = record.get("parentUuid")
-        after = stands.get(parent) if isinstance(parent, str) else None
-        ident = record.get("uuid")
+        parent, ident = record.get("parentUuid"), record.get("uuid")
         picked = None if record.get("isSidechain") is True else _picked(record, names)
         if picked is None:
-            if isinstance(ident, str):
-                stands[ident] = after
+            chain.leave_out(ident, parent)
             continue
-        new = names.new(ident)
-        if isinstance(ident, str):
-            stands[ident] = new
+        after, new = chain.parent(parent), chain.keep(ident)
         version = word(record.get("version"))
         yield {
             "parentUuid": after,

@@ -161,6 +161,33 @@ class Names:
         return self._new.get(old) if isinstance(old, str) else None
 
 
+class Chain:
+    """New ids of records that name their parents, some of which are left out.
+
+    A record whose parent is left out follows its nearest ancestor that is kept.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._kept: dict[str, str | None] = {}
+
+    def parent(self, old: Any) -> str | None:
+        """Returns the new id of the nearest kept ancestor, by a parent's old id."""
+        return self._kept.get(old) if isinstance(old, str) else None
+
+    def keep(self, old: Any) -> str:
+        """Returns the new id of a record that is kept."""
+        new = self._names.new(old)
+        if isinstance(old, str):
+            self._kept[old] = new
+        return new
+
+    def leave_out(self, old: Any, parent: Any) -> None:
+        """Notes a record that is left out, by its old id and its parent's."""
+        if isinstance(old, str):
+            self._kept[old] = self.parent(parent)
+
+
 def lines(documents: Iterable[dict[str, Any]]) -> bytes:
     """Returns records as JSON lines.
 

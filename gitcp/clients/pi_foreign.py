@@ -66,19 +66,14 @@ def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
     header = {"type": "session", "version": 3, "id": session, "timestamp": now}
     yield {**header, "cwd": str(directory)}
-    # What an entry's successor follows, where the entry itself is left out.
-    stands: dict[str, str | None] = {}
+    chain = known.Chain(names)
     for entry in known.objects(content):
         parent, ident = entry.get("parentId"), entry.get("id")
-        after = stands.get(parent) if isinstance(parent, str) else None
         picked = _picked(entry, names)
         if picked is None:
-            if isinstance(ident, str):
-                stands[ident] = after
+            chain.leave_out(ident, parent)
             continue
-        new = names.new(ident)
-        if isinstance(ident, str):
-            stands[ident] = new
+        after, new = chain.parent(parent), chain.keep(ident)
         stamp = word(entry.get("timestamp")) or now
         yield {**picked, "id": new, "parentId": after, "timestamp": stamp}
 

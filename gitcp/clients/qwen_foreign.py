@@ -32,21 +32,16 @@ def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
 def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str, Any]]:
     names = Names(lambda: str(uuid.uuid4()))
     now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
-    # What a record's successor follows, where the record itself is left out.
-    stands: dict[str, str | None] = {}
+    chain = known.Chain(names)
     for record in known.objects(content):
         parent, ident = record.get("parentUuid"), record.get("uuid")
-        after = stands.get(parent) if isinstance(parent, str) else None
         kind = _KINDS(record.get("type"))
         message = known.pick(record.get("message"), _MESSAGE)
         parts = _parts(message) if message else []
         if kind is None or not parts:
-            if isinstance(ident, str):
-                stands[ident] = after
+            chain.leave_out(ident, parent)
             continue
-        new = names.new(ident)
-        if isinstance(ident, str):
-            stands[ident] = new
+        after, new = chain.parent(parent), chain.keep(ident)
         model = word(record.get("model"))
         yield {
             "uuid": new,

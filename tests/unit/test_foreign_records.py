@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -162,3 +163,22 @@ def test_threads_that_continue_one_another_in_a_ring_end():
     made = codex_foreign.rebuilt(rollout("two", "one", "z"), beside, "new", HERE)
     assert made.count(b'"text":"x"') == 8
     assert made.count(b'"text":"y"') == 8
+
+
+def test_the_child_of_a_record_that_is_left_out_follows_the_nearest_one_that_is_kept():
+    numbers = itertools.count(1)
+    chain = known.Chain(known.Names(lambda: f"new-{next(numbers)}"))
+    assert chain.parent(None) is None
+    assert chain.keep("a") == "new-1"
+    chain.leave_out("b", "a")
+    chain.leave_out("c", "b")
+    assert chain.parent("c") == "new-1"
+    assert chain.keep("d") == "new-2"
+    assert chain.parent("d") == "new-2"
+    # One whose ancestors are all left out, or unknown, begins a conversation.
+    chain.leave_out("e", "unknown")
+    assert chain.parent("e") is None
+    # An id of another type is that of no record.
+    chain.leave_out(["a"], "a")
+    assert chain.parent(["a"]) is None
+    assert chain.keep(7) == "new-3"

@@ -718,18 +718,24 @@ FORMS = (PAGES / "encryption.md").read_text("utf-8") + VECTORS.partition(
 PATH = b"log/conversation/main/0000/00.jsonl"
 
 
-def test_the_record_of_the_document_opens_with_its_key(tmp_path):
+def _opened(page: str, directory: Path) -> bytes:
+    """The first record of a page, decrypted with the document's key."""
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
-    text = re.search(r"in base64:\n\n```\n(.+?)```", FORMS, re.DOTALL)
+    text = re.search(r"in base64:\n\n```\n(.+?)```", page, re.DOTALL)
     assert key is not None
     assert text is not None
-    (tmp_path / "key").write_text(key[1])
-    opened = Identities([str(tmp_path / "key")], top=tmp_path).decrypt(
+    (directory / "key").write_text(key[1])
+    opened = Identities([str(directory / "key")], top=directory).decrypt(
         base64.b64decode(text[1])
     )
     header = zlib.decompress(opened).partition(b"\n")[0].decode()
-    assert f"begins\n`{header}`" in FORMS
+    assert f"begins\n`{header}`" in page
+    return opened
+
+
+def test_the_record_of_the_document_opens_with_its_key(tmp_path):
+    opened = _opened(FORMS, tmp_path)
     found = encrypted.decode_record(opened)
     assert found == encrypted.EncryptedContent("vat", {PATH: b'{"a":1}\n'})
     assert encrypted.encode_record("vat", found.files.items()) == opened
@@ -755,17 +761,7 @@ LEDGERS = FORMS.partition("A record of the ledger in section 12a.")[2]
 
 
 def test_the_page_of_the_document_opens_with_its_key(tmp_path):
-    pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
-    key = re.search(r"`(AGE-SECRET-KEY-1[0-9A-Z]+)`", FORMS)
-    text = re.search(r"in base64:\n\n```\n(.+?)```", LEDGERS, re.DOTALL)
-    assert key is not None
-    assert text is not None
-    (tmp_path / "key").write_text(key[1])
-    opened = Identities([str(tmp_path / "key")], top=tmp_path).decrypt(
-        base64.b64decode(text[1])
-    )
-    header = zlib.decompress(opened).partition(b"\n")[0].decode()
-    assert f"begins\n`{header}`" in LEDGERS
+    opened = _opened(LEDGERS, tmp_path)
     found = encrypted.decode_record(opened)
     ((oid, page),) = encrypted_ledger.pages_in(found.files).items()
     # It is the very page of section 12a.
