@@ -52,9 +52,11 @@ _USER = re.compile(rb"://(?:[^\s/@\"'`<>]{0,60}:)?\Z")
 _QUERIES = frozenset({b"?", b"&"})
 # What finding a value and judging it cost, in bytes looked at.
 _MATCHED = 20
-_JUDGED = 310
+_JUDGED = 450
 # How much before a name may count.
 _CLOSE = 120
+# And how much of that tells one place from another, where other lines may be joined.
+_COMPARED = 80
 _LEAST = 16
 _CUT = 40
 _NESTED = 3
@@ -114,7 +116,7 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
         if not within:
             behind = end
         start, end = match.span("quoted") if start < 0 else (start, end)
-        if not work.is_new(data[max(0, match.start() - _CLOSE) : end + 1]):
+        if not work.is_new(_with_context(data, match.start(), end)):
             # It stands in another view of the text as well.
             continue
         work.spend(_JUDGED)
@@ -122,6 +124,17 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
         if found is not None and found.start != seen:
             seen = found.start
             yield found
+
+
+def _with_context(data: bytes, at: int, end: int) -> bytes:
+    """Returns a name, its value and what is close before them, whose lines may be joined.
+
+    The name begins with a keyword, which stands at `at`, or in front of it.
+    """
+    close = data[max(0, at - _CLOSE) : at]
+    before = close.rstrip(_NAME)
+    joined = before.translate(None, b"\r\n")[-_COMPARED:]
+    return joined + b"\0" + close[len(before) :] + data[at : end + 1]
 
 
 def _named(text: Text) -> Iterator[re.Match[bytes]]:

@@ -12,7 +12,7 @@ from gitcp.secrets.tokens import KEY, Token
 TIMES = 8
 FREE = 4 * 1024 * 1024
 # What naming a secret and comparing it with the others costs, in bytes looked at.
-_NAMED = 160
+_NAMED = 300
 # How much of a value tells it from others, and is looked for in them: the middle, as
 # tokens of one vendor begin alike.
 _TELLING = 6

@@ -9,7 +9,7 @@ from collections import Counter
 from urllib.parse import unquote_to_bytes
 
 from gitcp.secrets import nothing, well_known, words
-from gitcp.secrets.chance import ALONE, evidence
+from gitcp.secrets.chance import ALONE, TOKEN, evidence
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
@@ -55,6 +55,7 @@ _IDENTIFIER = re.compile(rb"[A-Za-z_$][A-Za-z_$-]*(?:\.[A-Za-z_$][\w$-]*)*")
 _CODE = re.compile(
     rb"[A-Za-z_]+\d{0,5}[A-Za-z_]+|[A-Za-z_]\w{0,40}(?:\.[A-Za-z_]\w{0,40})+"
 )
+_MAIL = re.compile(rb"[a-z][\w.+-]{0,40}@(?:[a-z][\w-]{0,40}\.){1,4}[a-z]{2,8}")
 _VERSION = re.compile(rb"[\^~=v<>]*\d+(?:\.[\dx*]+)+(?:[-+][\w.+-]+)?")
 _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECASE)
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
@@ -271,6 +272,8 @@ def password(value: bytes) -> bool:
     value = unquote_to_bytes(value)
     if placeholder(value) or well_known.common(value) or not words.text(value):
         return False
+    if _MAIL.fullmatch(value):
+        return False
     if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
         return False
     return len(set(value)) > 2 and not value.isdigit()  # noqa: PLR2004  a port, or ***
@@ -389,4 +392,7 @@ def _foreign(value: bytes) -> bool:
 def _encodes(value: bytes) -> bool:
     """Whether a value is not base64 of text, or a part of that text may be chance's."""
     plain = words.decoded(value)
-    return plain is None or any(map(chance, _PARTS.findall(plain)))
+    return plain is None or any(
+        chance(part) and evidence(part) >= TOKEN and not nothing.is_digest(part)
+        for part in _PARTS.findall(plain)
+    )

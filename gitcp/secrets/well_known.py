@@ -12,6 +12,9 @@ _COMMON = frozenset(
 )
 # If one of the words of a password is one of these, spelt with digits, it is made up.
 _MADE_UP = frozenset(b"passwd password passphrase secret security token".split())
+# What people put behind such a word, so that it has digits and signs.
+_BEHIND = b"0123456789!@#$%&*_-."
+_SAYS_PASSWORD = re.compile(rb"[a-z]{2,8}[-_]?passw(?:or)?d")
 # RFC 6749, 6750, 7009, 7515, 7636 and 7662.
 _PUBLISHED = frozenset(
     b"2YotnFZFEjr1zCsicMWpAA tGzv3JOkF0XG5Qx2TlKWIA SplxlOBeZQQYbYS6WxSbIA gX1fBat3bV"
@@ -26,9 +29,12 @@ _PUBLISHED = frozenset(
 
 
 def common(value: bytes) -> bool:
-    """Whether a value is a password that is tried first, or has a word spelt with digits in it."""
+    """Whether a value is a password that is tried first, with digits for letters or behind it."""
     lower = value.lower()
-    if lower in _COMMON:
+    if lower in _COMMON or words.spelt(lower).startswith(b"foobar"):
+        return True
+    word = words.spelt(lower.rstrip(_BEHIND))
+    if word in _COMMON or _SAYS_PASSWORD.fullmatch(word):
         return True
     parts = re.split(rb"[-_.]", lower)
     return any(

@@ -72,6 +72,8 @@ _ENCRYPTIONS = (
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[\t\n\r -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
+# So many bytes are not UTF-8 by chance.
+_LEAST_FOREIGN = 9
 _NO_ALGORITHM = re.compile(rb'"alg"\s*:\s*"none"', re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
 _TELLING = frozenset({b"secret", b"password", b"token", b"key", b"passphrase"})
@@ -254,4 +256,6 @@ def decoded(value: bytes) -> bytes | None:
         plain = base64.b64decode(value + b"=" * (-len(value) % 4))
     except binascii.Error:
         return None
-    return plain if _PRINTED.fullmatch(plain) else None
+    if plain.isascii():
+        return plain if _PRINTED.fullmatch(plain) else None
+    return plain if len(plain) >= _LEAST_FOREIGN and text(plain) else None

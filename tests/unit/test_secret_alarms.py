@@ -406,6 +406,15 @@ CLEAN = {
     "a coin": f'"tokenMint": "{random_base64(33, 44).replace("+", "a").replace("/", "b")}"',
     "a public key in DER": f'jwt_secret: "{PUBLIC_DER}"',
     "a signature in DER": f'token = "{SIGNATURE_DER}"',
+    "a password that is tried first, with digits behind": (
+        'password="Admin12345"; pwd="PAssword_123!"'
+    ),
+    "an address for a password": "ftp://me:user%40domain.com@h.example.net/a",
+    "a word with other letters, in base64": 'headers["Authorization"] == b"Basic w7xzZXI6cGFzcw=="',
+    "one that says what it is": 'password = "somepassword123123"',
+    "a word that stands for any": 'password="f00barbarbar"',
+    "what is signed, in base64": "'token': 'QVdTNC1ITUFDLVNIQTI1NgoyMDE1MDgyNFQxMTIwNDFaCjIw'",
+    "the digest of nothing, in base64": "'token': 'UFVUCjFCMk0yWThBc2dUcGdBbVk3UGhDZmc9PQphcHB'",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -452,8 +461,11 @@ ALIKE = {
     ),
     "a short one that is issued": 'token = "k3J9dLq0Xz7Y"',
     "a sentence with a token in it": (
-        f'auth_token = "{base64.b64encode(b"token is k3J9dLq0Xz7Yv2mPqR").decode()}"'
+        f'auth_token = "{base64.b64encode(b"sent with k3J9dLq0Xz7Yv2mPqR").decode()}"'
     ),
+    "one in base64 that is all of it": base64.b64encode(
+        b"token is k3J9dLq0Xz7Yv2mPqR"
+    ).decode(),
     "a token for a session": f"with sess-{''.join(random.Random(49).choices(ALPHABET, k=40))}",
     "digits within no words": 'token = "t0kq3xH34rz5v1"',
     "a password of words spelt with digits": 'password = "Tr0ub4dorAndThr33"',
