@@ -2,13 +2,13 @@
 
     python bench/view.py [--turns 1000] [--megabytes 10] [--runs 5] [--chromium /usr/bin/chromium]
 
-A session of Claude Code is made: each turn has a prompt, calls of tools with what came of
-them, an answer, and changes a few files. The words come from the package's own text, so that
-they compress as text does. Each page is written by a process of its own; `cold` is the first
-one, that looks for secrets in all of it, `warm` the next ones. Before them the scanner library
-of the extra `secrets` is loaded once: on a machine where it never was, it compiles its rules.
-A browser opens the page with an empty cache, if there is one: until the last of its turns can
-be used.
+A session of Claude Code is made: each turn has a prompt, calls of tools with their results, an
+answer, and changes a few files. The words come from the package's own text, so that they
+compress as text does. Each page is written by a process of its own; `cold` is the first one,
+that looks for secrets in all of it, `warm` the next ones. Before them the scanner library of
+the extra `secrets` is loaded once: on a machine where it never was, it compiles its rules. A
+browser opens the page with an empty cache, if there is one: until the last of its turns can be
+used.
 """
 
 import argparse

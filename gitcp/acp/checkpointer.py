@@ -24,7 +24,7 @@ REMOVE_OLD = "remove-old"
 
 
 class Outcome(NamedTuple):
-    """What became of a request: an error with its code, and what the agent has to know."""
+    """The outcome of a request: an error with its code, and what the agent has to know."""
 
     code: str | None = None
     error: str | None = None

@@ -268,7 +268,7 @@ class _Backend(JournalCallableOperationBackend[StepOptions]):
         options: StepOptions = {"scope": current.name, **config}
         result = await current.session.step(name, take, **options)
         if isinstance(operation_id, ToolsetCallToolId) and not _is_recorded(result):
-            # A person said what became of it: `gitcp steps answer NAME done --result JSON`.
+            # A person has resolved it: `gitcp steps answer NAME done --result JSON`.
             return {"kind": "tool_return", "result": result}
         return result
 

@@ -28,7 +28,7 @@ _FIRST_LINE = 300
 
 
 class HookTrial(NamedTuple):
-    """What became of a hook that was fired: which one, of which settings.
+    """The result of firing a hook: which one, of which settings.
 
     `problem` says why there is no checkpoint, with what to do; None if there is one.
     """

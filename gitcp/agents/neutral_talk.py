@@ -1,7 +1,7 @@
 """Converts any conversation into the neutral form, which another client can import.
 
 For those forms that no module of `gitcp.clients` exchanges: a message's role, its texts,
-calls of tools and what came of them.
+calls of tools and their results.
 """
 
 from collections import Counter
@@ -98,7 +98,7 @@ def _given(given: Any) -> dict[str, Any]:
 
 
 def _outcome(block: dict[str, Any]) -> str | None:
-    """Returns what came of a call, where its own block says it."""
+    """Returns the result of a call, if its own block has it."""
     state = block.get("state")
     told = state if isinstance(state, dict) else block
     if any(told.get(name) is not None for name in _OUTCOMES):

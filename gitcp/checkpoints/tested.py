@@ -1,6 +1,6 @@
 """Tells from an agent's records whether the last tests of a turn passed.
 
-Clients record a command and what came of it: that it failed, its exit status, its output. A
+Clients record a command and its result: that it failed, its exit status, its output. A
 status counts only where it is that of the tests, and not of what their output went through.
 """
 
@@ -60,7 +60,7 @@ _SAYS_ERRORS = "tool_result"
 
 
 def of_turn(store: Store, row: Row, end: Checkpoint) -> bool | None:
-    """Returns what came of the tests in a turn; None if none were run, or it is not known.
+    """Returns whether the tests in a turn passed; None if none were run, or it is not known.
 
     Raises:
         CorruptError: a segment is missing or damaged.

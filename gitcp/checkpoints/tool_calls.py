@@ -106,7 +106,7 @@ def _take_answer(block: dict[str, Any], found: Calls) -> None:
 
 
 def _is_answer(block: dict[str, Any]) -> bool:
-    """Whether a block says what came of a call that has ended."""
+    """Whether a block has the result of a call that has ended."""
     if conversation.type_of(block) not in _ANSWERS and block.get("role") != "tool":
         return False
     return not any(map(_STILL_RUNS.search, _words(block)))

@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Returns what became of a request, and whether this process can continue."""
+    """Returns the outcome of a request, and whether this process can continue."""
     event = request["event"]
     if is_disabled():
         return {}, True

@@ -13,7 +13,7 @@ WIDTH = 12
 
 
 def outcome_line(out: Output, outcome: "Outcome") -> str:
-    """Returns the line for what became of a branch or ledger."""
+    """Returns the line for the outcome of a branch or ledger."""
     shown = out.style(safe(outcome.shown.replace("\n", "\\n")), fg="cyan")
     if not outcome.branch:
         shown += " (steps)"
@@ -25,7 +25,7 @@ def outcome_line(out: Output, outcome: "Outcome") -> str:
 
 
 def outcome_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
-    """Returns what became of branches, for JSON."""
+    """Returns the outcomes of branches, for JSON."""
     return [
         {
             "session": outcome.session,
@@ -41,7 +41,7 @@ def outcome_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
 
 
 def steps_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
-    """Returns what became of ledgers, for JSON."""
+    """Returns the outcomes of ledgers, for JSON."""
     return [
         {
             "session": outcome.session,

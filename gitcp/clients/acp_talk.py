@@ -156,7 +156,7 @@ class _Turn:
                 pass
 
     def answers(self) -> Iterator[dict[str, Any]]:
-        """Yields what the agent said and called, and what came of the calls."""
+        """Yields the agent's texts and calls, and the results of the calls."""
         spoken: list[Any] = []
         called: list[_Call] = []
         for item in (*self._items, None):

@@ -34,7 +34,7 @@ from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import RefMove
 
-# What became of a ledger that came from elsewhere; the fourth is JOINED.
+# The outcomes of adopting a ledger from elsewhere; the fourth is JOINED.
 UP_TO_DATE, CREATED, FAST_FORWARD = "up-to-date", "created", "fast-forward"
 
 

@@ -29,7 +29,7 @@ class Upkept(NamedTuple):
 
 
 def run(workspace: Workspace) -> Upkept:
-    """Does what is due, within its time; returns what came of it.
+    """Does the upkeep that is due, within its time; returns the result.
 
     Raises:
         BusyError: another process uses the store.

@@ -132,7 +132,7 @@ def take_in(
     gate: Gate | None = None,
     fork: bool = False,
 ) -> list[Outcome]:
-    """Takes in what is new in some sessions; returns what becomes of each branch.
+    """Takes in what is new in some sessions; returns the outcome of each branch.
 
     A secret in one session does not keep the others.
 

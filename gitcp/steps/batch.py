@@ -141,7 +141,7 @@ class Batch(batches.Batch[T]):
             yield Chunk(first, records)
 
     def _ask(self, unknown: StepUnknownError) -> bool:
-        """Has the caller's function say what became of a step; whether it did.
+        """Asks the caller's function whether a step took effect; returns whether it answered.
 
         It is asked here, not in a worker: so it may use what this process has open.
         """

@@ -19,7 +19,7 @@ _LOOK = 1.0
 
 
 class Outcome(NamedTuple):
-    """What became of a chunk; places count from its first record.
+    """The outcome of a chunk; positions count from its first record.
 
     After `error`, which the function raised, no further record was begun. `unknown` are
     records that have a step of which it is not known whether it took effect.

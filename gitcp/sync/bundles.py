@@ -147,7 +147,7 @@ def _bring(repository: Repository, tips: Iterable[str]) -> None:
 
 
 class TakenIn(NamedTuple):
-    """What became of branches and ledgers, and the form of ids that they were converted from."""
+    """The outcomes of branches and ledgers, and the form of ids that they were converted from."""
 
     outcomes: list[Outcome]
     converted_from: ObjectFormat | None

@@ -1,7 +1,7 @@
 """Converts the sessions of a repository whose ids have another form (docs/format.md, 26).
 
-What comes of it is made elsewhere, as all that is imported; but a commit that was made
-here, and went there and back, is the one that it was.
+The converted checkpoints count as made elsewhere, as all that is imported; but a commit
+that was made here, and went there and back, is the one that it was.
 """
 
 from collections.abc import Callable, Mapping

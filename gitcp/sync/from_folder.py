@@ -44,7 +44,7 @@ _JOURNAL = "restore.json"
 
 
 class MovedIn(NamedTuple):
-    """What became of the branches, and the numbers that are others now: was and is."""
+    """The outcomes of the branches, and the numbers that changed: was and is."""
 
     branches: list[Outcome]
     numbers: list[tuple[int, int]]

@@ -230,7 +230,7 @@ class _Adoption:
         self._remote = remote
         self._decryption = decryption
         self._fetched = fetched
-        # What became of branches whose tip there was taken back.
+        # The outcomes of branches whose tip there was rewound.
         self.rewound: list[Outcome] = []
 
     def ledgers(self, theirs: Mapping[RefKey, str]) -> list[Outcome]:

@@ -14,12 +14,12 @@ from gitcp.sync.validate import Rejection
 class Pulled(NamedTuple):
     """The result of a pull.
 
-    `ignored` are refs that are not a branch's; `rewound` what became of branches whose tip
-    there was taken back; `gone` names those that were there once and are not; `refused`
-    says why what was not adopted was not. `ledgers` is what became of the ledgers of
-    steps; of the sessions in `short` that remote has not all that their checkpoints say
-    was done. `silent` says which repositories of a pattern did not answer, `sharded` that
-    the remote is one.
+    `ignored` are refs that are not a branch's; `rewound` the outcomes of branches whose
+    tip there was rewound; `gone` names those that were there once and are not; `refused`
+    says why some were not adopted. `ledgers` has the outcomes of the ledgers of steps; of
+    the sessions in `short` that remote has not all that their checkpoints say was done.
+    `silent` says which repositories of a pattern did not answer, `sharded` that the
+    remote is one.
     """
 
     branches: list[Outcome]
@@ -34,7 +34,7 @@ class Pulled(NamedTuple):
 
     @property
     def outcomes(self) -> list[Outcome]:
-        """What became of branches and ledgers."""
+        """The outcomes of branches and ledgers."""
         return [*self.branches, *self.ledgers]
 
 

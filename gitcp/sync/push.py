@@ -85,7 +85,7 @@ def push(
 def _send(
     pushes: Sequence[AddressPush], tips: Mapping[RefKey, str], *, dry_run: bool
 ) -> list[Outcomes]:
-    """Sends to each address; returns what became of each branch there."""
+    """Sends to each address; returns the outcome of each branch there."""
     if len(pushes) == 1:
         return [pushes[0].run(tips, dry_run=dry_run)]
     return push_urls.to_each(pushes, tips, dry_run=dry_run)

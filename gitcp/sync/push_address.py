@@ -125,7 +125,7 @@ class AddressPush:
         }
 
     def run(self, tips: Mapping[RefKey, str], *, dry_run: bool) -> Outcomes:
-        """Sends what is not there yet; returns what becomes of each branch."""
+        """Sends what the remote lacks; returns the outcome of each branch."""
         outcomes: Outcomes = {}
         waiting = dict(tips)
         pause = 0.05

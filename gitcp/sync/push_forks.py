@@ -117,7 +117,7 @@ def to_send_again(
 
 
 def merged(first: Outcomes, second: Outcomes) -> Outcomes:
-    """Returns what became of each branch in two rounds."""
+    """Returns the outcome of each branch in two rounds."""
     both = dict(first)
     for key, outcome in second.items():
         before = both.get(key)

@@ -163,7 +163,7 @@ class Decider:
         self._seen = tracked(self._workspace.repository.refs, self._remote, keys)
 
     def decide(self, key: RefKey, oid: str, there: RemoteTips) -> Outcome | Update:
-        """Returns the update to send, or what becomes of it without one."""
+        """Returns the update to send, or the outcome if there is nothing to send."""
         old = there.plain.get(key)
         if old is None and isinstance(key, BranchKey):
             name = self._only_names(key, oid, there)
@@ -264,7 +264,7 @@ class Decider:
         return None
 
     def result(self, key: RefKey, update: Update) -> Outcome:
-        """Returns what became of an update that was done."""
+        """Returns the outcome of an update that was done."""
         old, new = update.old, update.new
         if isinstance(key, LedgerKey):
             known, _ = ledgers.commits_of(self._workspace, key, new)

@@ -11,7 +11,7 @@ from gitcp.sync.push_address import AddressPush, Outcomes
 def to_each(
     pushes: Sequence[AddressPush], tips: Mapping[RefKey, str], *, dry_run: bool
 ) -> list[Outcomes]:
-    """Pushes to one address after the other; returns what became of each branch there.
+    """Pushes to one address after the other; returns the outcome of each branch there.
 
     What is about to leave is scanned for all of them before anything is sent. An
     address that cannot be reached does not keep the others from getting what they lack.
@@ -43,7 +43,7 @@ def to_each(
 
 
 def everywhere(outcomes: Sequence[Outcomes]) -> Outcomes:
-    """Returns what became of the branches that every address has now."""
+    """Returns the outcomes of the branches that every address has now."""
     first, *others = outcomes
     return {
         key: outcome

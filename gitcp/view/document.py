@@ -8,7 +8,7 @@ SCHEMA = "gitcp.page/1"
 
 
 class Step(msgspec.Struct, omit_defaults=True):
-    """A text of the agent's, or a call of a tool with what came of it.
+    """A text of the agent's, or a call of a tool with its result.
 
     A call has a `tool` and its main `arg`; `out` is what it returned, shortened, of `size`
     characters in all. `failed` says that the client recorded an error.

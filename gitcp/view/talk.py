@@ -202,7 +202,7 @@ def _idents(block: dict[str, Any]) -> list[str]:
 
 
 def _answer(block: dict[str, Any], calls: dict[str, Step]) -> None:
-    """Notes with a call what came of it, where a block says so."""
+    """Adds the result to a call, if a block has it."""
     response = block.get("functionResponse")
     if isinstance(response, dict):
         block = {**response, "content": response.get("response")}

@@ -55,7 +55,7 @@ class _Found(NamedTuple):
 
 
 class Vetting:
-    """What is looked for, and what becomes of it; made before the page is."""
+    """Finds secrets for a page, and says how to treat them; made before the page is."""
 
     def __init__(
         self, workspace: Workspace, *, allow: Sequence[str] = (), redact: bool = False

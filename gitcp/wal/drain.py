@@ -1,7 +1,8 @@
 """Drains write-ahead logs into git (docs/format.md, 16).
 
-The log knows commits and refs, not what they mean. What becomes of acknowledged commits
-whose ref another process moved is for the owner of the log: it passes an `OnConflict`.
+The log knows commits and refs, not what they mean. If another process moved the ref of
+acknowledged commits, the owner of the log decides what happens to them: it passes an
+`OnConflict`.
 """
 
 from collections.abc import Callable, Iterable

@@ -51,7 +51,7 @@ class Talker(Agent):
     def called(
         self, tool: str, output: str, *, failed: bool = False, **given: str
     ) -> None:
-        """Adds a call of a tool, and what came of it."""
+        """Adds a call of a tool, and its result."""
         ident = f"toolu_{uuid.uuid4().hex}"
         call = {"type": "tool_use", "id": ident, "name": tool, "input": given}
         result = {"type": "tool_result", "tool_use_id": ident, "content": output}

@@ -352,7 +352,7 @@ def intent(ident: str, name: str, effect: str) -> Record:
 @given(histories())
 def test_a_join_loses_no_record_and_nothing_that_is_finished(sides):
     one, two = sides
-    # Of a side that the other has gone on from, that one says what came of it.
+    # If the other side continued from a side, it has the result.
     ahead = [
         side
         for side, other in [(one, two), (two, one)]

@@ -1,4 +1,4 @@
-"""What came of the tests that an agent ran, by the records of each client."""
+"""Whether the tests that an agent ran passed, by the records of each client."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def doctor_command(out: Output, tried: str | None) -> int:
 
 
 def _try(out: Output, agent: str) -> int:
-    """Fires a hook, and says what became of it."""
+    """Fires a hook, and reports the result."""
     top = None
     with suppress(GitcpError):
         top = open_workspace(out.directory).top

@@ -193,7 +193,7 @@ def _inside(out: Output, workspace: Workspace, path: str) -> str:
 
 
 def _tell(out: Output, ran: RunOutcome) -> None:
-    """Says what became of it, on stderr: stdout is the command's."""
+    """Reports the outcome on stderr, because stdout is the command's."""
     if not ran.status:
         return
     out.note(f"gitcp: the command failed with exit status {ran.status}")

@@ -35,9 +35,9 @@ class Name(NamedTuple):
 class Item:
     """One row as it is shown; `listed` is read when it comes into view.
 
-    `tested` is what came of the tests that were run in it, None if that is not known.
-    `by_hand` is what was done before a turn: a row of its own below it. Of one that is
-    `gone` nothing can be read.
+    `tested` says whether the tests that were run in it passed, None if that is not
+    known. `by_hand` is what was done before a turn: a row of its own below it. Of one
+    that is `gone` nothing can be read.
     """
 
     __slots__ = ("about", "by_hand", "depth", "gone", "listed", "name", "row", "tested")

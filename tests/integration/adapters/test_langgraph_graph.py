@@ -162,7 +162,7 @@ def test_an_interrupted_restore_is_not_captured(repo):
 
 
 def asking(directory: Path, saver: Any) -> Any:
-    """A draft, a question to a person, and what comes of the answer."""
+    """A draft, a question to a person, and the effect of the answer."""
 
     def draft(state: State) -> Any:
         write(directory, "draft.txt", "draft\n")
