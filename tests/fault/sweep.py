@@ -53,8 +53,8 @@ CHANGING = (
 GROWING = frozenset(CHANGING) - {"unlink", "unlinkat", "rmdir", "chmod", "fchmod"}
 
 _TEMPORARY = re.compile(rb"\.gitcp-\d+$|\.\d+\.tmp$")
-# How many directories an installed file was given.
-_DIRECTORIES = re.compile(rb"(gitcp install skill: [0-9a-f]+) \d+")
+# The directories that an installation made: a killed one may have made some of them already.
+_DIRECTORIES = re.compile(rb'(gitcp install skill: [0-9a-f]+) \d+|,"above":\[[^]]*\]')
 
 
 class Fault(NamedTuple):
@@ -163,6 +163,8 @@ def traced(
 
 
 def started(base: Path, argv: Sequence[str | bytes | Path]) -> Done:
+    # A shell starts what runs in the background with SIGINT ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.run(
         argv,
         cwd=base / "repo",
