@@ -328,6 +328,38 @@ def test_an_edited_file_that_was_exchanged_gets_its_name_back(tmp_path, way):
     assert not list(tmp_path.glob(".gitcp-tmp-*"))
 
 
+def test_two_edits_survive_a_cleaning_up_that_meets_the_second(tmp_path, just_before):
+    """The one that was moved aside gets its name; the one of this moment, one beside."""
+    (tmp_path / temporary()).write_bytes(EDIT)
+    file = tmp_path / "f"
+    file.write_bytes(NEW)
+    just_before(lambda: file.write_bytes(b"second edit"))
+    [left] = settle(tmp_path, step(OLD, NEW))
+    assert left.reason == "changed meanwhile; its content is now in f.kept-token"
+    assert held(tmp_path) == {"f": EDIT, "f.kept-token": b"second edit"}
+
+
+@pytest.mark.parametrize(
+    ("number", "stays"), [(errno.EACCES, True), (errno.EIO, False)]
+)
+def test_a_file_that_cannot_be_read_is_not_replaced(
+    tmp_path, monkeypatch, number, stays
+):
+    file = tmp_path / "f"
+    file.write_bytes(OLD)
+
+    def refuse(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(replace, "_hashed", refuse)
+    if stays:
+        assert [left.path for left in run(tmp_path, step(OLD, NEW))] == [b"f"]
+    else:
+        with pytest.raises(StorageError):
+            run(tmp_path, step(OLD, NEW))
+    assert held(tmp_path) == {"f": OLD}
+
+
 def test_an_edited_file_whose_name_is_taken_is_kept_beside_it(tmp_path):
     (tmp_path / temporary()).write_bytes(EDIT)
     (tmp_path / "f").write_bytes(b"something else")
