@@ -24,7 +24,7 @@ _REFERENCE = re.compile(
     rb"|process|config|settings|args|secrets|vars|params|req|request)[.\[]|//[a-z]"
     rb"|op://|(?:var|calc|rgba?|url|env|file|ref|vault|include)\(|\[[a-z-]{1,30}[~|^$*]?=[^\]]{0,60}\]\Z"
     rb"|--[a-z][a-z0-9-]{1,40}(?:=|\Z)|\[[a-z]\S*-"
-    rb"|&[a-z][\w.-]{0,60};\Z|\[[A-Za-z_ -][A-Za-z0-9_ -]*\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
+    rb"|&[a-z][\w.-]{0,60};\Z|\[[A-Za-z0-9_ -]+\]\Z|\([A-Za-z_ -]+\)\Z|__[\w-]+__\Z"
     rb"|\(\?|\^|arn:aws:|urn:[a-z]|(?:sha|md)\d{1,3}[-:=]|\?"
     rb"|/\^|\((?:[&|!]\()?[A-Za-z]{1,20}=%|%\{|https?%3A|\*{1,2}_?[a-z][a-z0-9]*_\w*\Z"
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
@@ -87,6 +87,8 @@ _STANDARD = re.compile(
     # A colour; a version in the name of a module; how often a rule of a grammar applies.
     rb"|#[0-9a-fA-F]{3,8}|(?:[A-Za-z][\w-]{0,30}\.){1,5}v?\d{1,4}(?:[_.]\d{1,4}){1,5}"
     rb"|\d{0,2}\*\d{0,2}[A-Z][A-Z-]+"
+    # Two lines of a session's description, joined.
+    rb"|[a-z][a-z-]{2,20}:[\w./+-]{1,40}=[a-z][a-z_-]{1,20}:[\w./+-]{1,40}"
     # A type of things, at a version of it.
     rb"|[A-Za-z][\w.-]{0,40}(?:/[A-Za-z][\w.-]{0,40}){1,5}@v?\d[\w.-]{0,20}"
 )

@@ -91,6 +91,10 @@ _LEAST_ISSUED = 10
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 _REPEATED = 5
 _HELD = 4
+# A variable that holds one: `srx2_pass`.
+_VARIABLE = re.compile(
+    rb"[a-z][a-z0-9]*(?:_[a-z0-9]+)*_(?:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|key)"
+)
 _QUERIES = frozenset({b"?", b"&"})
 
 
@@ -155,6 +159,8 @@ def holds(
     if strength != PASSWORD and (words.worded(value) or words.says_itself(value)):
         return False
     if loose and _SETS.fullmatch(value):
+        return False
+    if not quoted and _VARIABLE.fullmatch(value):
         return False
     bare = not quoted and (strength != PASSWORD or b"." in value)
     if bare and heuristics.code(name, value):

@@ -63,8 +63,8 @@ _ID_NAME = re.compile(
 )
 # What a site shows, so that its owner is known.
 _SHOWN = re.compile(rb"(?i)verif(?:y|ication)[^\r\n]{0,40}\Z")
-# The last line of something, and a call of a method in the one below it.
-_METHOD = re.compile(rb"\.[a-z]{3,}(?:_[a-z]{3,})+\Z")
+# The last line of something, and a call of a method in the one below it; a file.
+_METHOD = re.compile(rb"\.(?:[a-z]{3,}(?:_[a-z]{3,})+|[a-z]{2,5})\Z")
 # What a program decodes is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
 # In a pattern a class of letters and how often it comes stand behind what does not change.

@@ -1,6 +1,7 @@
 """Values that everybody knows: common passwords, and the examples that standards print."""
 
 import re
+from urllib.parse import unquote_to_bytes
 
 from gitcp.secrets import words
 
@@ -15,6 +16,7 @@ _MADE_UP = frozenset(b"passwd password passphrase secret security token".split()
 # What people put behind such a word, so that it has digits and signs.
 _BEHIND = b"0123456789!@#$%&*_-."
 _SAYS_PASSWORD = re.compile(rb"[a-z]{2,8}[-_]?passw(?:or)?d")
+_SIGNS = re.compile(rb"[^a-z0-9]")
 # RFC 6749, 6750, 7009, 7515, 7636 and 7662.
 _PUBLISHED = frozenset(
     b"2YotnFZFEjr1zCsicMWpAA tGzv3JOkF0XG5Qx2TlKWIA SplxlOBeZQQYbYS6WxSbIA gX1fBat3bV"
@@ -34,7 +36,8 @@ def common(value: bytes) -> bool:
     if lower in _COMMON or words.spelt(lower).startswith(b"foobar"):
         return True
     word = words.spelt(lower.rstrip(_BEHIND))
-    if word in _COMMON or _SAYS_PASSWORD.fullmatch(word):
+    letters = _SIGNS.sub(b"", unquote_to_bytes(lower))
+    if word in _COMMON or letters in _COMMON or _SAYS_PASSWORD.fullmatch(word):
         return True
     parts = re.split(rb"[-_.]", lower)
     return any(

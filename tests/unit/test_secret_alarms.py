@@ -415,6 +415,15 @@ CLEAN = {
     "a word that stands for any": 'password="f00barbarbar"',
     "what is signed, in base64": "'token': 'QVdTNC1ITUFDLVNIQTI1NgoyMDE1MDgyNFQxMTIwNDFaCjIw'",
     "the digest of nothing, in base64": "'token': 'UFVUCjFCMk0yWThBc2dUcGdBbVk3UGhDZmc9PQphcHB'",
+    "what to fill in, in brackets": "openssl enc -pass pass:[1JVMwQC-privkey-hex] -d -aes",
+    "a word for a password and signs": (
+        "db://user%25:pass%25%26%7C@h.internal/ PWD=pass+word; db://u:pass\U0001f40d\u6e2c@h.internal/"
+    ),
+    "two lines of a session's description": (
+        "a=ice-pwd:ice-ufrag:403a81e1a=ice-options:trickle\r\n"
+    ),
+    "a file of a build": "sandbox-8bed43fcfebfe1862b17.html",
+    "a variable that holds a password": "net_connect.password = srx2_pass\n",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
