@@ -1,7 +1,7 @@
 """A bare repository that gathers commits of several clones, to send them in one push.
 
-It owns what it holds: a clone may be removed, collected or on another disk. So each pack is
-copied, the project's history below the sessions too, once for all clones.
+It has copies of all its objects, because a clone may be removed, collected or on another
+disk. It copies each pack, and once for all clones the project's history below the sessions.
 """
 
 import os
@@ -20,10 +20,10 @@ from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 from gitcp.git.pack import PackWriter
 from gitcp.git.repository import Repository, naming
 
-# Commits of the project whose history is here, whole.
+# Commits of the project whose whole history is here.
 BASES = "refs/bases/"
 _NOTHING = b""
-# So many commits are copied without git, which takes longer to start than they do.
+# Up to so many commits are copied without git, which would take longer to start.
 _FEW = 64
 # So many packs are merged by git; the large ones, of history, stay as they are.
 _MANY = 40
@@ -40,7 +40,7 @@ def _escaped(text: str) -> str:
 
 
 class Gathering:
-    """One such repository. Its refs name what is here with everything below it."""
+    """One such repository. Its refs name the commits that are here with everything below them."""
 
     def __init__(self, git_dir: Path, form: ObjectFormat) -> None:
         self.git_dir = git_dir
@@ -48,7 +48,7 @@ class Gathering:
 
     @computed
     def repository(self) -> Repository:
-        """It as a repository that git is run in; nothing of its configuration is read."""
+        """The repository to run git in; its configuration is not read."""
         return Repository(self.git_dir, self.git_dir, form=self._form)
 
     def make(self) -> None:
@@ -70,7 +70,7 @@ class Gathering:
         durable.replace(self.git_dir / "made", _NOTHING)
 
     def configure(self, listed: Iterable[tuple[str, str]]) -> None:
-        """Sets what git is to know of the way to the receiver, and nothing else.
+        """Sets git's settings for the connection to the receiver, and no others.
 
         `listed` are names and values, as `git config --list` has them, in order.
         """
@@ -82,7 +82,7 @@ class Gathering:
             lines.append(f'[{title}]\n\t{key} = "{_escaped(value)}"\n')
         text = "".join(lines).encode("utf-8", "surrogateescape")
         path = self.git_dir / "config"
-        # There may be a token in it.
+        # It may hold a token.
         if path.read_bytes() != text:
             durable.replace(path, text, mode=0o600)
 
@@ -97,7 +97,7 @@ class Gathering:
         known: Iterable[str],
         near: Iterable[str] = (),
     ) -> None:
-        """Takes commits in with everything below them, and points refs to them.
+        """Copies commits with everything below them, and points refs to them.
 
         `tips` are the commits by ref. `known` are commits of the source that the receiver
         has: what they reach is kept apart, as the base of what is sent. `near` are refs
@@ -127,12 +127,12 @@ class Gathering:
         self.point({**{f"{BASES}{oid}": oid for oid in bases}, **tips})
 
     def _values(self, refs: Iterable[str]) -> set[str]:
-        """Returns where some refs are: each is looked at, as there may be thousands."""
+        """Returns the values of some refs, one by one: there may be thousands of others."""
         read = self.repository.refs.read
         return {oid for ref in refs if (oid := read(ref)) is not None}
 
     def _copy_bases(self, source: Repository, bases: Sequence[str]) -> None:
-        """Copies history of the project, but for what is here of it."""
+        """Copies the part of the project's history that is missing here."""
         exists = source.objects.exists
         there = self.repository.refs.list(BASES).values()
         have = [oid for oid in there if exists(bytes.fromhex(oid))]
@@ -145,7 +145,7 @@ class Gathering:
         incoming = self.git_dir / "incoming"
         durable.make_directories(incoming, private=True)
         for left in incoming.iterdir():
-            # Of one that was killed: the caller holds the spool's lock.
+            # A killed process left it: the caller holds the spool's lock.
             left.unlink()
         pack = PackWriter(incoming, self._form)
         try:
@@ -207,12 +207,12 @@ class Gathering:
             raise process.failure(packing, b"")
 
     def point(self, refs: Mapping[str, str]) -> None:
-        """Moves refs, durably. The caller holds the spool's lock: no other moves them."""
+        """Moves refs, durably. The caller holds the spool's lock: no other process moves them."""
         directories = set()
         for ref, oid in refs.items():
             path = self.git_dir / ref
             durable.make_directories(path.parent)
-            # One that is left is of a process that was killed.
+            # A killed process left this one.
             lock = path.with_name(f"{path.name}.lock")
             with lock.open("w") as file:
                 file.write(f"{oid}\n")
@@ -236,7 +236,7 @@ class Gathering:
         return self.repository.objects.exists(bytes.fromhex(oid))
 
     def follows(self, old: str, new: str) -> bool:
-        """Whether `new` reaches `old`; not where that is not here."""
+        """Whether `new` reaches `old`; false if `old` is not here."""
         if not self.holds(old):
             return False
         out = self.repository.plumbing("rev-list", "--max-count=1", old, f"^{new}")
@@ -256,7 +256,7 @@ class Gathering:
         return list((self.git_dir / "objects" / "pack").glob("pack-*.pack"))
 
     def tidy(self) -> None:
-        """Merges packs where there are many; a small step beside the pushes it serves.
+        """Merges packs if there are many; takes little time compared with a push.
 
         Raises:
             GitFailedError: git would not.
@@ -265,7 +265,7 @@ class Gathering:
             self.repository.plumbing("repack", "-d", "-q", "--geometric=2")
 
     def shrink(self, wanted: Collection[str]) -> None:
-        """Removes the sessions but for some refs; the caller holds the lock of the spool.
+        """Removes all sessions except some refs; the caller holds the lock of the spool.
 
         Raises:
             GitFailedError: git would not.
@@ -284,7 +284,7 @@ class Gathering:
 def _add_tree(
     objects: Objects, pack: PackWriter, oid: bytes, before: bytes | None
 ) -> None:
-    """Adds a tree to a pack, but for what another one holds at the same path."""
+    """Adds a tree to a pack, without what another tree holds at the same path."""
     if oid in pack or oid == before:
         return
     held = objects.tree(before) if before is not None else {}

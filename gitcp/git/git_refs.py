@@ -20,15 +20,15 @@ from gitcp.git.ref_storage import TABLES, RefStorage, followed, migration
 
 _LIST = "tables.list"
 _HEAD = "HEAD"
-# What nearly every command wants to know, asked for at once.
+# Nearly every command needs these, so one call lists them all.
 _USUAL = (_HEAD, "CHERRY_PICK_HEAD", "REVERT_HEAD", OURS)
-# How often several refs are tried to be moved while others move them, too.
+# How often to try to move several refs while other processes move them, too.
 _TRIES = 100
-# What git says where another process changes refs; the second up to 2.46.
+# Git's messages if another process changes refs; the second up to 2.46.
 _PREPARED = (b"prepare: ok\n", b"")
 _BUSY = ("cannot lock references", "data is locked", "outdated")
-# The user may have all changes of refs written down: what gitcp removed would be reached
-# from there. And no sync may be left out.
+# The user's settings may log all changes of refs, and the log would keep removed objects
+# reachable. And no sync may be skipped.
 _SAFE = (
     "-c",
     "core.logAllRefUpdates=false",
@@ -40,16 +40,16 @@ _SAFE = (
 
 
 class _Known:
-    """What git said of the refs while its tables were these; patterns and their answers."""
+    """Git's answers about the refs for these tables, by pattern."""
 
     def __init__(self, tables: bytes) -> None:
         self.tables = tables
-        # Names, and what each is at: a commit, and the ref that a symbolic one names.
+        # Names with their values: a commit, and the ref that a symbolic ref names.
         self.listed: dict[str, dict[str, tuple[str, str]]] = {}
 
 
 class GitRefs:
-    """The refs of a repository, as git says them; those of all worktrees but HEAD.
+    """The refs of a repository, as git lists them; those of all worktrees except HEAD.
 
     git is asked once for as long as its tables stay the same.
     """
@@ -78,19 +78,19 @@ class GitRefs:
         return self._lock_timeout
 
     def _tables(self) -> bytes:
-        """Returns which tables hold the refs: git never changes one, but makes others."""
+        """Returns which tables hold the refs: git never changes a table, but makes new ones."""
         directories = dict.fromkeys((self._common, self._git_dir))
         return b"\0".join(_content(one / TABLES / _LIST) for one in directories)
 
     def _listed(self, pattern: str) -> dict[str, tuple[str, str]]:
         """Returns the refs that git lists for a pattern: one, or all below it."""
-        # Before git is asked: what it says may be younger, and then it is asked again.
+        # Read this before asking git: if its answer is newer, git is asked again.
         tables = self._tables()
         if not tables:
             self.storage.check()
         known = self._known
         if known.tables != tables:
-            # Threads that look at once may each make one.
+            # Several threads may each make one at the same time.
             known = self._known = _Known(tables)
         if pattern not in known.listed:
             self._ask(pattern, known)
@@ -175,7 +175,7 @@ class GitRefs:
         return 0
 
     def locks(self) -> Iterator[Path]:
-        """Yields the lock of all refs where it stands; gitcp itself never holds it."""
+        """Yields the lock of all refs if it exists; gitcp itself never holds it."""
         lock = self._common / TABLES / f"{_LIST}.lock"
         return iter((lock,) if lock.exists() else ())
 
@@ -208,9 +208,9 @@ class GitRefs:
     ) -> dict[str, tuple[str, str]]:
         """Moves several refs at one moment, or none; durable on return.
 
-        `decide` says where they are to be, `store` makes the objects durable. If one of
-        them moves meanwhile, both are called again. Returns what was and what is, for each
-        ref that moved.
+        `decide` returns their new values, `store` makes the objects durable. If one of
+        them moves meanwhile, both are called again. Returns the old and the new value of
+        each ref that moved.
 
         Raises:
             BranchMovedError: the refs kept moving.
@@ -220,7 +220,7 @@ class GitRefs:
         for name in chosen:
             refuse_foreign(name)
         for last in (*[False] * _TRIES, True):
-            # In this order: what `decide` reads later is no older, and git compares with
+            # In this order: `decide` reads values at least as new, and git compares with
             # these.
             before = {name: self.read(name) for name in chosen}
             moved = {
@@ -286,7 +286,7 @@ class GitRefs:
             self.storage.check()
 
     def _change(self, changes: Iterable[bytes]) -> bool | None:
-        """Has git change refs, unless others are moving them once it has its lock."""
+        """Makes git change refs, unless other processes have moved them when it gets its lock."""
         running = process.start(
             [*_SAFE, "update-ref", "--no-deref", "--stdin"],
             cwd=self._git_dir,
@@ -295,7 +295,7 @@ class GitRefs:
         )
         assert running.stdin is not None
         assert running.stdout is not None
-        # If git has given up, it says why at the end.
+        # If git has given up, its last output says why.
         with suppress(BrokenPipeError):
             running.stdin.write(b"\n".join([b"start", *changes, b"prepare", b""]))
             running.stdin.flush()
@@ -328,7 +328,7 @@ class GitRefs:
 
 
 def _sync(directory: Path) -> None:
-    """Makes the tables durable, and that they are there.
+    """Makes the tables and their names durable.
 
     Up to 2.55 git syncs a table before it writes the last 68 or 72 bytes, without which
     it reads no ref at all (0093). The tables first: the sync of a directory may make

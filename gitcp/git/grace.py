@@ -1,9 +1,9 @@
 """git's grace period: how long packs that git may use stay (docs/decisions/0058).
 
-git does not write an object that it finds in a pack. It sets the pack's time to now, and
-its own gc leaves what is in there alone until `gc.pruneExpire` is over. So a pack of
-gitcp's is written with a time a little in the past, the same as its index has: a later
-time tells that git has used it, and when. That holds for clones that borrow, too.
+If git finds an object in a pack, it does not write it again. It sets the pack's time to
+now, and its own gc keeps the pack's objects until `gc.pruneExpire` is over. So gitcp
+gives its packs a time a little in the past, the same as their indexes: a later time
+shows that git has used a pack, and when. That holds for clones that borrow, too.
 """
 
 import os

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pygit2
 
 _CHUNK = 1024 * 1024
-# Of what git has read, objects up to this size are kept in case they are wanted again.
+# Objects up to this size that git has read are cached.
 _SMALL = 16 * 1024
 # `<oid> <kind> <size>`; `<oid> missing` has one word less.
 _HEAD_WORDS = 3
@@ -47,10 +47,11 @@ class LibgitObjects(Objects):
 
     @computed
     def _odb(self) -> "pygit2.Odb":
-        # Loading takes as long as git needs for a scan, which is under way by then.
+        # Loading takes as long as git needs for a scan, which is already running.
         import pygit2  # noqa: PLC0415
 
-        # Otherwise a chunked file of gigabytes is mapped as a whole, which counts as memory.
+        # Otherwise libgit2 maps a chunked file of gigabytes as a whole, which counts as
+        # memory.
         pygit2.settings.mwindow_size = _WINDOW
         pygit2.settings.mwindow_mapped_limit = _MAPPED
         self._id = pygit2.Oid
@@ -60,7 +61,7 @@ class LibgitObjects(Objects):
 
     @contextmanager
     def few_reads(self, most: int = FEW) -> Iterator[None]:
-        """Has git read the first objects in here: it starts sooner than libgit2 loads.
+        """Makes git read the first objects inside, because git starts sooner than libgit2 loads.
 
         Each costs some ten times as much, so after `most` libgit2 is loaded after all. For
         one thread.
@@ -73,12 +74,12 @@ class LibgitObjects(Objects):
             asked.close()
 
     def expect(self, reads: int) -> None:
-        """Counts reads ahead: where many follow, libgit2 is loaded at once."""
+        """Announces reads: if many follow, libgit2 is loaded at once."""
         if self._asked is not None:
             self._asked.left -= reads
 
     def _git(self) -> "_CatFile | None":
-        """Returns the git to ask, where that is the quicker way."""
+        """Returns the git to ask, if that is quicker."""
         asked = self._asked
         few = asked is not None and asked.left > 0 and "_odb" not in self.__dict__
         return asked if few else None
@@ -117,7 +118,8 @@ class LibgitObjects(Objects):
         asked = self._git()
         answer = asked.read(oid) if asked else None
         if answer is None:
-            # If git did not have it whole, libgit2 says what is wrong with it.
+            # If git did not have the whole object, libgit2 reports what is wrong with
+            # it.
             odb = self._odb
             try:
                 number, data = odb.read(self._id(raw=oid))
@@ -155,7 +157,7 @@ class LibgitObjects(Objects):
             return None
 
     def _sound_copy(self, oid: bytes, cause: Exception) -> tuple[str, bytes] | None:
-        """Returns what git finds of an object that libgit2 found damaged.
+        """Returns a sound copy, read by git, of an object that libgit2 found damaged.
 
         libgit2 gives up at the first pack that has it; git looks into every one.
         """
@@ -219,8 +221,8 @@ class _CatFile:
 
     Two processes, each started when it is wanted: the one command that does both,
     `cat-file --batch-command`, is younger than the oldest git that gitcp works with.
-    It lives as long as a short command: what it keeps, objects of which there are few,
-    goes with it. `left` is how many reads it is the quicker way for.
+    It lives as long as a short command, and its small cache with it. `left` is how many
+    more reads are quicker this way.
     """
 
     def __init__(self, directory: Path, left: int) -> None:

@@ -22,14 +22,14 @@ TREE = "tree"
 COMMIT = "commit"
 
 
-# So many reads by git take as long as it takes to load libgit2.
+# So many reads by git take as long as loading libgit2.
 FEW = 600
 
 
 class Objects(ABC):
     """The objects of a repository; oids are raw bytes, as long as `form` says.
 
-    Whatever reads them never returns wrong bytes: where content and id differ, it raises.
+    No implementation returns wrong bytes: if content and id differ, it raises.
     """
 
     def __init__(self, form: ObjectFormat) -> None:
@@ -42,7 +42,7 @@ class Objects(ABC):
         self.fetch: Callable[[Objects, Iterable[bytes]], None] | None = None
 
     def bring(self, oids: Iterable[bytes]) -> None:
-        """Fetches those that are missing, where a remote has promised them.
+        """Fetches missing objects that a remote has promised.
 
         Of a chunked file these are its chunks.
 
@@ -155,7 +155,7 @@ class Objects(ABC):
         self,
         most: int = FEW,  # noqa: ARG002  most have one way to read
     ) -> AbstractContextManager[None]:
-        """Prefers what starts sooner over what reads faster, for `most` reads in here."""
+        """Prefers an early start to fast reading, for `most` reads inside."""
         return nullcontext()
 
     def expect(self, reads: int) -> None:  # noqa: B027  as above
@@ -185,7 +185,7 @@ class Objects(ABC):
         return tree
 
     def pin(self, raw: bytes) -> bytes:
-        """Makes a tree readable that need not be stored, and returns its oid.
+        """Makes a tree readable without storing it, and returns its oid.
 
         The root tree without `.gitcp` is one: no commit holds it.
         """

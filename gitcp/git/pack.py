@@ -18,7 +18,7 @@ from gitcp.git.objects import BLOB, COMMIT, TREE
 
 _CODES = {COMMIT: 1, TREE: 2, BLOB: 3}
 _SMALL = 1024 * 1024
-# In one pack: what comes after so many bytes is compressed as quickly as git does it.
+# After so many bytes of one pack, compression is as fast as git's.
 _MUCH = 2 * 1024 * 1024
 _LARGE_OFFSET = 0x80000000
 _BUFFER = 1024 * 1024
@@ -59,7 +59,7 @@ class PackWriter:
         if self._given <= _MUCH:
             self.add_entry(oid, entry(kind, data))
             return oid
-        # Merging packs does not make these smaller; git's own objects are no denser.
+        # Merging packs does not make these smaller; git's own objects are not denser.
         if self._deflater is None:
             self._deflater = Deflater()
         head = _head(_CODES[kind], len(data))
@@ -77,7 +77,7 @@ class PackWriter:
     def add_stream(self, size: int, chunks: Iterator[bytes]) -> bytes | None:
         """Adds a blob of known size; returns its oid, or None if it had another size.
 
-        Nothing of it stays in the pack in that case.
+        In that case the pack keeps nothing of it.
         """
         file = self._open()
         start = self._at
@@ -198,12 +198,12 @@ class PackWriter:
 
 
 def _new(path: Path) -> int:
-    """Makes a file that may be read only, as far as the umask allows: as git does."""
+    """Makes a read-only file, with the permissions that the umask allows, as git does."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
 
 
 def entry(kind: str, data: bytes) -> bytes:
-    """Returns an object as it stands in a pack: head and compressed content."""
+    """Returns an object in the form of a pack: header and compressed content."""
     level = -1 if len(data) <= _SMALL else 1
     return _head(_CODES[kind], len(data)) + zlib.compress(data, level)
 

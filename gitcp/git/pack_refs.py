@@ -14,7 +14,7 @@ AT_MOST = 100
 def pack_refs(repository: Repository) -> bool:
     """Runs `git pack-refs` if there are too many loose refs, as git's own gc does.
 
-    No ref changes. It is housekeeping: where git cannot, everything stays as it is.
+    No ref changes. It is housekeeping: if git fails, everything stays as it is.
     """
     if repository.refs.crowd(layout.SESSIONS) <= AT_MOST:
         return False

@@ -7,9 +7,9 @@ from typing import IO
 
 from gitcp import at_fork
 
-# What git gives `less` and `lv` where the user says nothing.
+# Git's options for `less` and `lv`, if the user sets none.
 _DEFAULTS = {"LESS": "FRX", "LV": "-c"}
-# A pager with one of these is a line for a shell.
+# A pager with one of these characters is a line for a shell.
 _SHELL = r"[|&;<>()$`\\\"' \t\n*?\[#~=%]"
 # A shell's status if there is no such command, or it cannot be run.
 _MISSING = frozenset({126, 127})
@@ -33,5 +33,5 @@ def show(pager: str, content: IO[bytes]) -> bool:
         try:
             return process.wait() not in _MISSING
         except KeyboardInterrupt:
-            # It went to the pager as well, which stops what it does and stays.
+            # The interrupt went to the pager as well, which stops its work but stays.
             continue

@@ -162,7 +162,7 @@ def repository_around(directory: str | os.PathLike[str]) -> Repository | None:
 
 
 def _unsure(found: Found, *, here: bool) -> UnsureFolderError:
-    """Returns the question that is to be answered before a store is used.
+    """Returns the question that the user has to answer before a store is used.
 
     `here` says that the command runs in the folder itself, not below it.
     """
@@ -253,7 +253,7 @@ def _check_apart(top: Path) -> None:
 
 
 def use(store: PrivateStore, directory: str | os.PathLike[str]) -> Found:
-    """Takes a store for a folder from now on, whichever it was for.
+    """Uses a store for a folder from now on, whichever folder it was for.
 
     Raises:
         UnsupportedRepositoryError: the folder is not one that can have a store.
@@ -284,7 +284,7 @@ def note_names(repository: Repository) -> None:
 
 
 def renamed(store: PrivateStore) -> PrivateStore:
-    """Gives a store another name, so that a process that has it open writes to it no more.
+    """Renames a store, so that a process that has it open no longer writes to it.
 
     Raises:
         StorageError: the disk refused.

@@ -19,9 +19,9 @@ Process = subprocess.Popen[bytes]
 PIPE = subprocess.PIPE
 NOTHING = subprocess.DEVNULL
 
-# What a caller's git has put into the environment (a hook's GIT_DIR, an index of a
-# commit under way) would redirect ours; what a user sets for transport and
-# configuration has to keep working.
+# Variables that a calling git sets (a hook's GIT_DIR, the index of a commit under way)
+# would redirect our git. Variables that a user sets for transport and configuration
+# must keep working.
 _KEPT = frozenset(
     {
         "GIT_ASKPASS",
@@ -42,7 +42,7 @@ _KEPT = frozenset(
         "GIT_SSL_NO_VERIFY",
     }
 )
-# Seconds between two looks whether a git is to be stopped.
+# Seconds between two checks whether to stop a git.
 _ASK = 0.1
 # `git repack` writes its packs under other names first. A git that has seen such a name, and
 # opens the pack after it got its own, says this.
@@ -59,7 +59,7 @@ _ALWAYS = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
-# No hook, monitor or background job of the user's runs on gitcp's account. By default git
+# No hook, monitor or background job of the user's runs because of gitcp. By default git
 # does not sync refs (and before 2.36 it cannot): what packs or deletes some would leave
 # an empty file of packed refs after a power cut, and the user's branches are in it too.
 SAFE = (
@@ -71,8 +71,8 @@ SAFE = (
     "gc.auto=0",
     "-c",
     "maintenance.auto=false",
-    # A project may come with a directory that looks like a bare repository: one that is
-    # not named is not believed. What gitcp runs in a git directory names it.
+    # A project may come with a directory that looks like a bare repository: git ignores
+    # one that is not named. gitcp names the git directory that it means.
     "-c",
     "safe.bareRepository=explicit",
     "-c",
@@ -202,7 +202,7 @@ def finish(
 ) -> bytes:
     """Feeds `data`, waits, and returns stdout; after `timeout` seconds the process is killed.
 
-    So it is as soon as `stop`, which is asked again and again, returns true.
+    It is killed as well when `stop`, which is polled, returns true.
 
     Raises:
         GitFailedError: the exit status is not in `accept`.
@@ -214,7 +214,7 @@ def finish(
     except (subprocess.TimeoutExpired, GitStoppedError) as exc:
         process.kill()
         for stream in (process.stdin, process.stdout, process.stderr):
-            # What git did not read is lost with it.
+            # Data that git did not read is lost with it.
             with suppress(OSError):
                 if stream is not None:
                     stream.close()

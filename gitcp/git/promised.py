@@ -32,7 +32,7 @@ def remotes(config: Values) -> list[str]:
 def fetch(
     git_dir: Path, config: Values, objects: Objects, oids: Iterable[bytes]
 ) -> None:
-    """Fetches those of some objects that are missing, as git does when it meets one.
+    """Fetches the missing ones among some objects, as git does on demand.
 
     It changes no ref. If the repository is no partial clone nothing is done.
 
@@ -66,7 +66,7 @@ def fetch(
 
 
 def _ask(git_dir: Path, remote: str, missing: Iterable[bytes]) -> str:
-    """Asks one remote for objects; returns why git was not content, or nothing."""
+    """Asks one remote for objects; returns git's error, or nothing."""
     ended = transport.run(
         [
             *("-c", "fetch.negotiationAlgorithm=noop", "fetch", "--quiet"),
@@ -84,7 +84,7 @@ def _ask(git_dir: Path, remote: str, missing: Iterable[bytes]) -> str:
 
 
 def promised(git_dir: Path, config: Values) -> frozenset[bytes]:
-    """Returns what is missing and reached from the user's own refs: the remote has it.
+    """Returns the missing objects that the user's own refs reach: the remote has them.
 
     Empty where the repository is no partial clone.
 

@@ -1,4 +1,4 @@
-"""What git is asked of every repository; the questions may start before gitcp has loaded."""
+"""The questions to git about every repository; they may start before gitcp has loaded."""
 
 import os
 from contextlib import suppress
@@ -22,8 +22,8 @@ _PROBE = (
 class Answers(NamedTuple):
     """What git said: the configuration, and the lines of `rev-parse`.
 
-    `since` is the time before git began to read, in nanoseconds; `refused` is why there are
-    no lines.
+    `since` is the time before git began to read, in nanoseconds; `refused` says why there
+    are no lines.
     """
 
     listed: configuration.Listed
@@ -59,7 +59,7 @@ class _Early(NamedTuple):
 
 
 class _Slot:
-    """The questions that were asked early and whose answers are not taken yet."""
+    """The questions that were asked early, and whose answers were not taken yet."""
 
     early: _Early | None = None
 

@@ -20,11 +20,11 @@ class Reachable:
         self._repository = repository
         self._mine = mine
         self.keep: set[bytes] = set()
-        # For pack-objects, with the paths that it looks for deltas by.
+        # For pack-objects, with the paths by which it searches for deltas.
         self.lines: list[bytes] = []
 
     def from_roots(self, roots: Iterable[str]) -> None:
-        """Adds what git reaches, and what `roots` do.
+        """Adds the objects that git reaches, and those that `roots` reach.
 
         Raises:
             GitFailedError: git cannot walk.
@@ -32,7 +32,7 @@ class Reachable:
         """
         every = ["--all", "--reflog", "--indexed-objects"]
         if promised.remotes(self._repository.config):
-            # What a partial clone leaves at its remote is not missing.
+            # An object that a partial clone leaves at its remote is not missing.
             every.append("--missing=allow-promisor")
         given = list(roots)
         kept = self._repository.refs
@@ -46,12 +46,12 @@ class Reachable:
         kept.storage.check()
         loose = _loose(self._repository)
         if loose:
-            # Nothing says that what lies about is complete.
+            # Loose objects need not be complete.
             self._add(self._walk_what_is_there(loose))
 
     def only_from(self, commits: Iterable[str]) -> set[bytes]:
         """Returns the objects that some commits reach and nothing else does."""
-        # A purge that was killed has removed some of it.
+        # A killed purge has removed some of them.
         return self.from_commits(commits) & self.unreached()
 
     def unreached(self) -> set[bytes]:
@@ -59,7 +59,7 @@ class Reachable:
         return self._mine - self.keep
 
     def from_commits(self, commits: Iterable[str]) -> set[bytes]:
-        """Returns what some commits reach, in any pack, as far as it is there."""
+        """Returns the existing objects that some commits reach, in any pack."""
         given = list(commits)
         return (
             {_oid(line) for line in self._walk_what_is_there(given)} if given else set()

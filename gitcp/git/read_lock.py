@@ -21,7 +21,7 @@ READERS = "readers.lock"
 
 @contextmanager
 def reading(repository: Repository) -> Iterator[None]:
-    """Keeps all that refs reach now until the end, whatever is pruned meanwhile.
+    """Keeps everything that refs reach now until the end, whatever is pruned meanwhile.
 
     If there is no store yet, or nothing can be written, there is nothing to hold.
     """
@@ -55,7 +55,7 @@ def _join(repository: Repository) -> int | None:
             durable.close(held)
             return None
         except StorageError:
-            # A disk on which locks are not to be told apart: `gc` refuses it.
+            # On this disk locks cannot be identified: `gc` refuses it.
             durable.close(held)
             return None
         durable.close(held)

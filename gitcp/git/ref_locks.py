@@ -6,12 +6,12 @@ from pathlib import Path
 from gitcp import durable
 
 LOCK = ".lock"
-# Stands in a transaction that moves several refs, from its commit point on.
+# This file exists in a transaction that moves several refs, from its commit point on.
 DECIDED = "decided"
 
 
 def settle(lock: Path, *, decided: bool) -> None:
-    """Ends a lock of a dead gitcp: its ref moves if that was decided, or stays."""
+    """Ends a lock of a dead gitcp: past its commit point the ref moves, otherwise it stays."""
     if not decided:
         lock.unlink(missing_ok=True)
         return
@@ -23,9 +23,10 @@ def settle(lock: Path, *, decided: bool) -> None:
 def break_stale(lock: Path, transactions: Path) -> None:
     """Removes a lock that a dead gitcp left; leaves any other alone.
 
-    If that one was past its commit point, the ref moves as it had decided.
+    If its transaction was past the commit point, the ref moves as decided there.
     """
-    # It may go, or become another's, at any moment until its owner is locked.
+    # Until its owner is locked, it may be removed or become another process's at any
+    # moment.
     with suppress(FileNotFoundError):
         for staged in transactions.glob("*/ref*"):
             if not _same_file(staged, lock):

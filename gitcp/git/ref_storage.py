@@ -1,8 +1,8 @@
 """Notices when `git refs migrate` moves the refs of a repository to another storage.
 
-git has no lock against it: what is written while it runs may be lost, and a file that is
-made in a directory that it removes breaks it off halfway. So gitcp waits before it writes,
-and looks afterwards whether what it wrote can have been left behind.
+git has no lock against it. A ref written while it runs may be lost, and a new file in a
+directory that it removes stops it halfway. So gitcp waits before it writes, and checks
+afterwards whether its write may have been left behind.
 """
 
 import functools
@@ -23,7 +23,7 @@ FILES, TABLES = "files", "reftable"
 _PREFIX = "ref_migration."
 # A dry run leaves it, and so does a git that was killed. One that works writes into it.
 _QUIET = 5.0
-# How often one question follows refs that move.
+# How often one read follows refs that move.
 _MIGRATIONS = 20
 
 _Asked = ParamSpec("_Asked")
@@ -73,11 +73,11 @@ class RefStorage:
         if (TABLES if _inode(self._common / TABLES) else FILES) != self._kind:
             return True
         now = _inode(self._refs)
-        # There are disks on which each look finds another.
+        # On some disks each look finds another number.
         return now != self._place and now == _inode(self._refs)
 
     def leave(self, directory: Path) -> None:
-        """Removes a directory below `refs`, and those above it, as far as they are empty."""
+        """Removes a directory below `refs` and those above it, if they are empty."""
         with suppress(OSError):
             while directory.is_relative_to(self._refs) and directory != self._refs:
                 directory.rmdir()
@@ -86,8 +86,8 @@ class RefStorage:
     def check(self) -> None:
         """Waits for a migration, and raises unless the refs are where they were.
 
-        What was read or written before is what it seems if this returns. Before a change
-        it keeps git from stumbling over it.
+        If this returns, earlier reads and writes were valid. Called before a change, it
+        keeps the change from disturbing git.
 
         Raises:
             RefsMovedError: the refs are in another storage now.
@@ -116,9 +116,9 @@ _Refs = TypeVar("_Refs", bound=Stored)
 def followed(
     ask: Callable[Concatenate[_Refs, _Asked], _Answer],
 ) -> Callable[Concatenate[_Refs, _Asked], _Answer]:
-    """Makes a question about refs one that is asked again where they have moved to.
+    """Makes a method repeat its read or change of refs in the storage that they have moved to.
 
-    A change asks as well, and looks at the storage that it is about to change afterwards.
+    A change checks beforehand as well, and checks the storage again afterwards.
     """
     name = ask.__name__
 

@@ -20,13 +20,13 @@ from gitcp.git.ref_names import OURS, deletions, refuse_foreign
 from gitcp.git.ref_storage import FILES, RefStorage, followed
 
 _SYMBOLIC = "ref: "
-# What HEAD holds where the refs are not in files.
+# The content of HEAD if the refs are not in files.
 _NOT_HERE = "refs/heads/.invalid\n"
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class Refs(Protocol):
-    """What gitcp needs of refs, wherever they are kept; `FileRefs` says more of each.
+    """What gitcp needs of refs, wherever they are kept; see `FileRefs` for each method.
 
     Commits are hex digits.
     """
@@ -151,7 +151,7 @@ class FileRefs:
         return {name: oid for name, oid in sorted(found.items()) if oid}
 
     def damaged(self, prefix: str = OURS) -> Iterator[str]:
-        """Yields the refs of gitcp's whose files hold no commit, as after a power cut."""
+        """Yields gitcp's refs whose files hold no commit, for example after a power cut."""
         yield from (name for name, oid in self._walk(prefix) if not oid)
 
     def drop_damaged(self, name: str, staged: Path) -> None:
@@ -172,7 +172,7 @@ class FileRefs:
                 staged.unlink()
 
     def crowd(self, prefix: str) -> int:
-        """Returns how many there are, about, that are not packed refs, below a prefix."""
+        """Returns roughly how many loose refs there are below a prefix."""
         try:
             return len(os.listdir(self._common / prefix))
         except FileNotFoundError:
@@ -270,7 +270,7 @@ class FileRefs:
             )
 
     def _sync(self, path: Path) -> None:
-        """Makes what a ref is now durable; it may have been packed meanwhile."""
+        """Makes the present value of a ref durable; it may have been packed meanwhile."""
         with suppress(FileNotFoundError):
             durable.sync_directory(path.parent)
         if path.exists():

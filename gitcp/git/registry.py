@@ -1,7 +1,7 @@
 """The list of packs that gitcp made, one name a line: a hint for merging.
 
-What is in such a file is never needed: a pack that is in no list is git's alone to merge.
-So whatever a power cut or a stray hand left there is read as far as it makes sense.
+Such a file is only a hint: git alone merges a pack that is in no list. So after a power
+cut or an edit by hand, gitcp reads the lines that make sense.
 """
 
 import os
@@ -13,7 +13,7 @@ from gitcp.format.oid import PATTERN
 from gitcp.git.repository import Repository
 
 PACKS = "packs"
-# Packs of what nothing reaches, for as long as git may rely on it.
+# Packs of unreachable objects that git may still rely on.
 KEPT = "packs-kept"
 # More packs than that are merged.
 AT_MOST = 20
@@ -63,7 +63,7 @@ class Registry:
             durable.append(self._path, line)
 
     def forget(self, without: set[str]) -> None:
-        """Takes names out; one added meanwhile may be lost to it.
+        """Removes names; a name that is added meanwhile may be lost.
 
         Such a pack is then git's alone to merge: it is in use all the same.
         """

@@ -28,7 +28,7 @@ _MIGRATIONS = 20
 class Transaction:
     """A transaction: objects go to a pack beside the repository, then the ref moves.
 
-    What was written here can be read here before it is published.
+    Objects written here can be read here before they are published.
     """
 
     def __init__(self, repository: Repository, directory: Path) -> None:
@@ -71,7 +71,7 @@ class Transaction:
         self._pack.add_entry(oid, body)
 
     def store(self) -> None:
-        """Makes the objects durable without moving a ref: one needs them already.
+        """Makes the objects durable without moving a ref: a ref needs them already.
 
         Raises:
             StorageError: the disk refused.
@@ -91,9 +91,9 @@ class Transaction:
     def complete(self, root: bytes, bases: tuple[bytes | None, ...]) -> None:
         """Stores what `root` needs and no base holds at the same path (I4).
 
-        An object that lies in the repository may belong to nothing and be pruned at any
-        moment; only what a ref reaches can be relied on. A damaged tree of a base holds
-        nothing.
+        An object in the repository may be unreachable, and be pruned at any moment;
+        only objects that a ref reaches are reliable. A damaged tree of a base counts as
+        empty.
 
         Raises:
             CorruptError: something that `root` needs is nowhere.
@@ -129,7 +129,7 @@ class Transaction:
                 )
             except RefsMovedError:
                 follow_refs(self.repository, kept)
-                # git may have taken it along, or not.
+                # git may have moved it as well, or not.
                 found = self.repository.refs.read(ref)
                 if found is not None and grew_from(self.objects, found, new, expect):
                     return
@@ -142,9 +142,9 @@ class Transaction:
     ) -> dict[str, tuple[str, str]]:
         """Moves several refs at one moment, or none; durable on return.
 
-        With all of them locked, `decide` is called: it reads where they are, adds the
-        objects that are still missing, and returns where they are to be. What it leaves
-        out stays. Returns what was and what is, for each ref that moved.
+        `decide` is called while all of them are locked: it reads their values, adds the
+        objects that are still missing, and returns the new values. A ref that it leaves
+        out stays. Returns the old and the new value of each ref that moved.
 
         Raises:
             BusyError: another process holds a ref's lock; nothing moved.
@@ -164,7 +164,8 @@ class Transaction:
                     with durable.storage("moving branches"):
                         moved = kept.move_together(names, decide, self._move_in)
             except RefsMovedError:
-                # git may have taken what moved along, or not: what was not is done again.
+                # git may have moved the new values as well, or not: those that it did not
+                # are moved again.
                 follow_refs(self.repository, kept)
             else:
                 return moved or moved_since(before, self.repository.refs.read)
@@ -262,7 +263,7 @@ class Transaction:
         while True:
             # Only consolidation reads this list: it need not survive a power cut.
             registry.add(name)
-            # A second link to `owner`: whose it is must be known after a power cut too.
+            # A second link to `owner`: its owner must be known after a power cut, too.
             keep = target / f"{name}.keep"
             # Noted first: an interrupt may come right after the link.
             self._keeps.append(keep)
@@ -281,9 +282,9 @@ class Transaction:
     def end(self) -> None:
         """Releases everything; what was published stays.
 
-        The next sweep removes what the disk refuses to remove now.
+        If the disk refuses to remove something now, the next sweep removes it.
         """
-        # Closing writes what is buffered, which a full disk refuses.
+        # Closing writes buffered data, which a full disk refuses.
         with suppress(OSError):
             self._pack.abandon()
         with suppress(OSError):
@@ -298,7 +299,7 @@ def files_in(txn: Transaction) -> trees.ReadTree:
 
 @contextmanager
 def transaction(repository: Repository) -> Iterator[Transaction]:
-    """Opens a transaction, clearing away what dead ones left.
+    """Opens a transaction, and cleans up after dead ones.
 
     Raises:
         StorageError: the disk refused.

@@ -14,12 +14,13 @@ from typing import IO, NamedTuple
 from gitcp.errors import TransferError
 from gitcp.git import process
 
-# Besides what every git of ours may have: how the user reaches the other side.
+# Variables for the user's connection to the remote, besides those that every git of
+# ours gets.
 _KEPT = re.compile(
     r"GIT_(CONFIG_(COUNT|PARAMETERS|KEY_\d+|VALUE_\d+)|HTTP_\w+|SSL_\w+|ALLOW_PROTOCOL)"
 )
 _SAFE = (
-    # A transport that runs a program named in the address is never wanted.
+    # Never allow a transport that runs a program named in the address.
     "-c",
     "protocol.ext.allow=never",
     "-c",
@@ -204,7 +205,7 @@ def _offer(stdin: IO[bytes], data: bytes, ready: selectors.BaseSelector) -> None
 
 
 class _Patience:
-    """How long a transfer may say nothing, and how long it may take in all."""
+    """How long a transfer may be silent, and how long it may take in all."""
 
     def __init__(self, limits: Limits, doing: str, look: Look | None) -> None:
         self._limits = limits
@@ -253,7 +254,8 @@ def _end(started: process.Process, *, alone: bool) -> None:
     """Ends a git that has not ended by itself, and all it started."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if started.returncode is not None:
-            # What it left running is meant to: a cache of passwords, for instance.
+            # It left this process running on purpose: a cache of passwords, for
+            # instance.
             break
         with suppress(ProcessLookupError, PermissionError):
             if alone:

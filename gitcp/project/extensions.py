@@ -1,7 +1,7 @@
 """Lets features extend operations of packages below them: by name, loaded on use.
 
-The operation has a protocol; the module named here fulfils it. So the operation knows no
-feature, and a command that does without the operation does not load one.
+The operation defines a protocol, which the module named here implements. So the
+operation knows no feature, and a command without the operation loads none.
 """
 
 from importlib import import_module

@@ -59,7 +59,7 @@ class Current(msgspec.Struct, frozen=True):
 
 
 class Workspace:
-    """A project that checkpoints are made of, or a bare repository that holds some."""
+    """A project to make checkpoints of, or a bare repository that holds some."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Workspace:
 
     @property
     def bare(self) -> bool:
-        """Whether there are no files: only what is stored can be looked at and kept."""
+        """Whether there is no work tree: only stored checkpoints can be used."""
         return self.repository.top is None
 
     @property
@@ -151,7 +151,7 @@ class Workspace:
         return self.noted() or Current(self.repository.worktree_name or MAIN, MAIN)
 
     def noted(self) -> Current | None:
-        """Returns what was last saved, forked or switched to here; None before that."""
+        """Returns the branch last saved to, forked to or switched to here; None before that."""
         try:
             raw = (self.directory / "current.json").read_bytes()
             return msgspec.json.decode(raw, type=Current)
@@ -236,9 +236,10 @@ class Workspace:
     ) -> "Iterator[Capture]":
         """Opens the work tree for capture; git's comparison starts at once.
 
-        Not `chunked` stores no file in chunks, however large. `watched` believes the user's
-        watcher: not for what decides whether a file may be written over. Without `backups` a
-        database and its log are captured as the files that they are: a restore replaces those.
+        Without `chunked`, no file is stored in chunks, however large. `watched` trusts the
+        user's watcher, but not to decide whether a file may be overwritten. Without `backups`
+        a database and its log are captured as the files that they are: a restore replaces
+        those.
         """
         # Commands that only look do without all this.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
@@ -262,7 +263,7 @@ class Workspace:
                 capture.abandon()
 
     def reading(self) -> AbstractContextManager[None]:
-        """Keeps what is read inside, whatever is pruned meanwhile."""
+        """Keeps the objects that are read inside, whatever is pruned meanwhile."""
         # Commands that change something do without this.
         from gitcp.git.read_lock import reading  # noqa: PLC0415
 
@@ -319,7 +320,7 @@ def _bare(directory: Path) -> Repository | None:
 
 
 def files_of(snapshot: "Snapshot") -> FilesState:
-    """Returns what of a snapshot goes into a checkpoint."""
+    """Returns the part of a snapshot that goes into a checkpoint."""
     return FilesState(
         snapshot.tree,
         frozenset(snapshot.empty),
