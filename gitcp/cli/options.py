@@ -95,8 +95,10 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
     return decorate
 
 
-def reader(out: Output, *, paged: bool = False) -> "Workspace":
+def reader(out: Output, *, paged: bool = False, numbers: bool = True) -> "Workspace":
     """Opens the workspace for a command that only looks; its output may be `paged`.
+
+    Without `numbers`, which take a look at each branch, it can name no checkpoint by its.
 
     What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
     little, and git does that sooner than libgit2 loads.
@@ -114,7 +116,8 @@ def reader(out: Output, *, paged: bool = False) -> "Workspace":
             context.with_resource(paging(out, workspace))
     context.with_resource(workspace.reading())
     context.with_resource(workspace.repository.objects.few_reads())
-    with_numbers(workspace)
+    if numbers:
+        with_numbers(workspace)
     return workspace
 
 

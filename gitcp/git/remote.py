@@ -9,6 +9,7 @@ from typing import NamedTuple
 from gitcp.errors import TransferError, UsageError
 from gitcp.format.oid import PATTERN
 from gitcp.git import other_form, shard_pattern, store_address, transport
+from gitcp.git.push_directory import naming_for_push
 from gitcp.git.repository import Repository, naming
 from gitcp.git.transport import Limits, Look, Told, TooLongError
 from gitcp.git.unreachable import LISTED, too_many, unreachable
@@ -142,8 +143,7 @@ def advertised(
         raise too_many(remote)
     if ended.status:
         raise unreachable(remote, ended.reason())
-    refs: dict[str, str] = {}
-    symbolic: set[str] = set()
+    refs, symbolic = dict[str, str](), set[str]()
     for line in ended.out.decode("utf-8", "surrogateescape").splitlines():
         word, _, name = line.partition("\t")
         if not name.startswith(tuple(prefixes)):
@@ -229,7 +229,8 @@ def send(
         TransferError: the remote cannot be reached, or broke off.
     """
     answers: dict[str, Answer] = {}
-    env = naming(repository) | _settings({f"remote.{remote}.mirror": "false"})
+    env = naming_for_push(repository, remote)
+    env |= _settings({f"remote.{remote}.mirror": "false"})
     if replaces and not (repository.common_dir / "shallow").exists():
         # git leaves out what the parents of new commits hold; what else is there only where
         # it has to be thrifty, for a shallow repository. Without this all is sent again.
@@ -348,7 +349,6 @@ def fetch_into(
         TransferError: the remote did not keep within the limits.
         RefusedError: the transfer broke off, or git refuses the objects.
     """
-    tips = [f"--negotiation-tip={one}" for one in near]
     ended = transport.run(
         [
             *checked(),
@@ -357,7 +357,7 @@ def fetch_into(
             *_QUIET,
             # A partial clone would leave files of checkpoints at the remote.
             "--no-filter",
-            *tips,
+            *(f"--negotiation-tip={one}" for one in near),
             "--stdin",
             "--",
             remote,

@@ -108,7 +108,7 @@ def push_command(
     from gitcp.sync.push import push
     from gitcp.sync.push_policy import refuse_rejected
 
-    workspace = reader(out)
+    workspace = reader(out, numbers=False)
     name = _remote(workspace, remote)
     gate = Gate(allow, progress=findings.progress(out))
     if spool or wait:
