@@ -53,7 +53,7 @@ def test_among_many_refs_git_pushes_from_where_there_are_none(hub, other):
     push(other, hub)
 
 
-def test_among_few_refs_git_pushes_as_ever(ann, hub):
+def test_among_few_refs_git_pushes_as_before(ann, hub):
     many_refs(ann, 100)
     save(ann, a_py=b"one")
     push(ann, hub)
@@ -117,7 +117,7 @@ def shallow(repo: Path) -> None:
 @pytest.mark.parametrize(
     "change", [promised, by_place, by_tree, tracked, named_in_a_file, shallow]
 )
-def test_where_git_would_go_by_something_else_it_pushes_as_ever(
+def test_where_git_would_go_by_something_else_it_pushes_as_usual(
     hub: Path, other: Path, change: Callable[[Path], None]
 ) -> None:
     change(other)
