@@ -40,7 +40,7 @@ _EXPRESSION = re.compile(
     # The id of a commit, and the line behind it.
     rb"|\A[0-9a-f]{40}[a-z]{2,20}\.[a-z]{2,3}/"
 )
-_MADE_UP = re.compile(rb"EXAMPLE|XXXX|FAKE|0{10}")
+_MADE_UP = re.compile(rb"EXAMPLE|XXXX|FAKE|0{10}|ABCDEFGHIJ|1234567890")
 _ADDRESS = re.compile(rb"0[xX](?:[0-9a-fA-F]{1,8}|[0-9a-fA-F]{40})")
 _ROOTED = re.compile(
     rb"/(?:tmp|usr|etc|home|var|opt|root|Users|mnt|bin|lib|dev|proc|run|srv|app|data)/"
@@ -103,6 +103,7 @@ _OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _PADDED = re.compile(rb"(={1,2})[A-Za-z].*\Z", re.DOTALL)
+_NEXT_HEADER = re.compile(rb"[A-Z][a-z]+(?:-[A-Z][a-z]+)*:\Z")
 _KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
 _MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
 _CLASSES = bytes.maketrans(
@@ -122,7 +123,6 @@ _MIXED_TURNS = 0.34
 _PLAIN_TURNS = 0.2
 _SHORT = 6
 _PLAIN_WORD = 8
-# Eight letters, most of them unlike.
 _LEAST_VARIED = 2.2
 _RANDOM = 3.0
 _VERY_RANDOM = 3.6
@@ -274,7 +274,7 @@ def password(value: bytes) -> bool:
     value = unquote_to_bytes(value)
     if placeholder(value) or well_known.common(value) or not words.text(value):
         return False
-    if _MAIL.fullmatch(value):
+    if _MAIL.fullmatch(value) or _foreign(value):
         return False
     if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
         return False
@@ -284,7 +284,7 @@ def password(value: bytes) -> bool:
 def proof(value: bytes) -> bool:
     """Whether what a request is authorized by is more than an example of it."""
     # Behind the padding of base64 another word begins.
-    plain = words.decoded(_PADDED.sub(rb"\1", value))
+    plain = words.decoded(_NEXT_HEADER.sub(b"", _PADDED.sub(rb"\1", value)))
     if plain is None:
         return not placeholder(value) and not words.worded(value)
     # A name and a password in base64: as it would be judged in a URL.

@@ -48,7 +48,7 @@ _PAGING = re.compile(
     rb"|stop)[_.-]?(?:page[_.-]?|request[_.-]?)?token\Z"
 )
 _KEY_ELSE = re.compile(
-    rb"(?i)(?:primary|foreign|partition|sort|cache|hash|range|row|object|item|group"
+    rb"(?i)(?:badge|primary|foreign|partition|sort|cache|hash|range|row|object|item|group"
     rb"|index|map|dict|routing"
     rb"|sortby|lookup|translation|storage|local|i18n|react|unique|dedup\w*"
     rb"|idempotency|host|known|public|pub"

@@ -12,7 +12,7 @@ from gitcp.secrets.library import Library
 from gitcp.secrets.text import Text
 
 # Raised whenever a rule changes: what was found clean before is looked at again.
-VERSION = 22
+VERSION = 23
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12

@@ -13,8 +13,8 @@ from gitcp.secrets.runs import Spend
 from gitcp.secrets.tokens import Token, is_digest
 
 _SHAPE = re.compile(
-    # The `m` that ends a colour is not a letter of it.
-    rb"(?<![A-Za-z0-9_/.=+\\-])(?!(?<=\[)[mK])(?P<head>(?:[A-Za-z][A-Za-z0-9]{0,11}[_-]){1,4})"
+    # The `m` that ends a colour is not a letter of it; behind `/@` stands a user, behind `<` a tag.
+    rb"(?<![A-Za-z0-9_/.=+<\\-])(?<!/@)(?!(?<=\[)[mK])(?P<head>(?:[A-Za-z][A-Za-z0-9]{0,11}[_-]){1,4})"
     rb"(?P<tail>[A-Za-z0-9]{16,200}(?:[_.-][A-Za-z0-9]{4,100}){0,4}={0,2})"
     rb"(?![A-Za-z0-9/+])"
 )
@@ -56,7 +56,7 @@ _ELSE = re.compile(
 # What stands beside names like these is known to anyone who asks.
 _ID_NAME = re.compile(
     rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint"
-    rb"|(?:next|page|paging|pagination|continuation|sync|scroll|resume)[_-]?token)"
+    rb"|\burl|(?:next|page|paging|pagination|continuation|sync|scroll|resume)[_-]?token)"
     # The point of a public key, its number, and what it signed.
     rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}\[?[\"'`]?\Z"

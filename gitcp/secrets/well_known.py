@@ -16,8 +16,9 @@ _MADE_UP = frozenset(b"passwd password passphrase secret security token".split()
 # What people put behind such a word, so that it has digits and signs.
 _BEHIND = b"0123456789!@#$%&*_-."
 _SAYS_PASSWORD = re.compile(rb"[a-z]{2,8}[-_]?passw(?:or)?d")
+_LOOKS_LIKE = bytes.maketrans(b"@$", b"as")
 _SIGNS = re.compile(rb"[^a-z0-9]")
-# RFC 6749, 6750, 7009, 7515, 7636 and 7662.
+# RFC 6455, 6749, 6750, 7009, 7515, 7636 and 7662; the key of the emulator of Azure's storage.
 _PUBLISHED = frozenset(
     b"2YotnFZFEjr1zCsicMWpAA tGzv3JOkF0XG5Qx2TlKWIA SplxlOBeZQQYbYS6WxSbIA gX1fBat3bV"
     b" 7Fjfp0ZBr1KtDRbnfVdmIw czZCaGRSa3F0MzpnWDFmQmF0M2JW"
@@ -26,13 +27,16 @@ _PUBLISHED = frozenset(
     b" dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
     b" E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     b" AyM1SysPpbyfDfZld3umj1qzKObwVMkoqQ-EstJQLr_T"
-    b"-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow".split()
+    b"-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow"
+    b" x3JJHMbDL1EzLkh9GBhXDw== dGhlIHNhbXBsZSBub25jZQ=="
+    b" Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr"
+    b"/KBHBeksoGMGw==".split()
 )
 
 
 def common(value: bytes) -> bool:
     """Whether a value is a password that is tried first, with digits for letters or behind it."""
-    lower = value.lower()
+    lower = value.lower().translate(_LOOKS_LIKE)
     if lower in _COMMON or words.spelt(lower).startswith(b"foobar"):
         return True
     word = words.spelt(lower.rstrip(_BEHIND))

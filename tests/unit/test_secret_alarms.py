@@ -424,6 +424,22 @@ CLEAN = {
     ),
     "a file of a build": "sandbox-8bed43fcfebfe1862b17.html",
     "a variable that holds a password": "net_connect.password = srx2_pass\n",
+    "a header that another one follows": (
+        "PATCH /a/b/my-document HTTP/1.1\nAccept: application/json\n"
+        "Authorization: Basic YWRtaW46c2VjcmV0\nPrefer: return=representation\n"
+    ),
+    "the letters in their order": "GITHUB_TOKEN=ghp_AbCdEfGhIjKlMnOpQrStUvWxYz1234567890",
+    "a nonce that a standard prints": 'client_key = b"x3JJHMbDL1EzLkh9GBhXDw=="',
+    "a word for a password with signs in it": 'password = "p@ss:word"',
+    "a word of other letters in a header": 'b"Basic am9zw6k6c8mZY3LJmXQ="',
+    "the name of a user": (
+        "https://h.example.net/@MS4wLjABAAAA-0bQT0CqebTRr6I4IkYvMDMKSRSJHLNPBo5HrSklJwyA2psX"
+    ),
+    "a list in a URL": "'url': 'OLAK5uy_m4xAFdmMC5rX3Ji3g93pQe3hqLZw_9LhM'",
+    "the name of a tag": "<TGji2z9aLyPf_nweGmtj-nLNNnt2Nlwj7yteGngiQzd2Sy937zt-Jo9eQmd/>",
+    "the key of a badge": (
+        "https://b.example.net/badge.svg?badge_key=SkxZcStBeExEdVJqQ2hWYnlWckpkNmNEY213SFp6WHFE"
+    ),
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
