@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gitcp import notices
+from gitcp import durable, notices
 from gitcp.git import local_sockets, process
 from gitcp.git.discover import discover
 from gitcp.worktree import state as states
@@ -214,6 +214,18 @@ def test_a_change_after_the_question_is_no_lie(repo, hook, monkeypatch):
     before = ready(repo, hook)
     settle(repo)
     hook.is_program("echo later >> README.md")
+    start, readme = process.start, repo / "README.md"
+
+    def after_the_hook(args, **how):
+        """Git compares only once the hook has made its change."""
+        if "diff-files" in args:
+            made = durable.until(
+                lambda: "later" in readme.read_text() or None, timeout=60
+            )
+            assert made
+        return start(args, **how)
+
+    monkeypatch.setattr(process, "start", after_the_hook)
     assert save(repo)[b"README.md"] != before[b"README.md"]
     assert not caught(repo)
 
