@@ -6,6 +6,7 @@ read twice, and again by the next capture.
 """
 
 import errno
+import functools
 import os
 import stat
 from collections.abc import Callable, Collection, Iterator
@@ -62,6 +63,7 @@ _NO_STAT = Stat(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 DELETED = _NO_STAT
 
 
+@functools.lru_cache(maxsize=16)
 def unsettled(mode: int) -> Stat:
     """Returns stat data that no file has, so that the path is read again next time."""
     return _NO_STAT._replace(mode=mode)
