@@ -96,12 +96,14 @@ def main(arguments: "Sequence[str]") -> int:
         and "-" not in arguments[1][:1]
     ):
         # A client waits for it, and click takes longer to load than the rest of it.
+        _load_msgspec()
         from gitcp.cli.agent_hook import run as run_hook
 
         run_hook(arguments[1], arguments[2])
         return 0
     words = [word for word in arguments if word not in _ALSO]
     if not _opens(words):
+        _load_msgspec()
         from gitcp.cli.app import run
 
         return run(list(arguments))
@@ -114,10 +116,28 @@ def main(arguments: "Sequence[str]") -> int:
 
     questions.start_early()
     try:
+        _load_msgspec()
         return _run(list(arguments))
     finally:
         questions.drop()
         comparison.drop()
+
+
+def _load_msgspec() -> None:
+    """Loads msgspec without `typing_extensions`, which takes as long as msgspec itself.
+
+    msgspec prefers it for two functions that Python 3.11 has itself. Whatever else asks for
+    it later gets it.
+    """
+    name = "typing_extensions"
+    if name in sys.modules or "msgspec" in sys.modules:
+        return
+    # So Python is told that a module does not exist.
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[name]
 
 
 def _run(arguments: "list[str]") -> int:
