@@ -53,6 +53,9 @@ _QUERIES = frozenset({b"?", b"&"})
 # What finding a value and judging it cost, in bytes looked at.
 _MATCHED = 20
 _JUDGED = 450
+_JUDGED_LETTER = 8
+# Of a longer value most of what is asked is asked of its beginning.
+_LONGEST_JUDGED = 128
 # How much before a name may count.
 _CLOSE = 120
 # And how much of that tells one place from another, where other lines may be joined.
@@ -119,7 +122,7 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
         if not work.is_new(_with_context(data, match.start(), end)):
             # It stands in another view of the text as well.
             continue
-        work.spend(_JUDGED)
+        work.spend(_JUDGED + _JUDGED_LETTER * min(end - start, _LONGEST_JUDGED))
         found = _judged(data, match)
         if found is not None and found.start != seen:
             seen = found.start
