@@ -17,14 +17,14 @@ from gitcp.format.log import AgentSession
 from gitcp.project.workspace import Workspace
 from gitcp.store.draft import NewRecords
 
-# A client writes to its transcript before it starts a command such as `git commit`. One
-# that has been still for longer than this waits for a person, who works meanwhile.
+# A client writes to its transcript before it starts a command such as `git commit`. If a
+# transcript has not grown for this long, its client waits for a person, who may work meanwhile.
 _AT_WORK = 600.0
 _FUTURE = 60.0
 
 
 class Live(NamedTuple):
-    """The branch a checkpoint goes to; None: the current one."""
+    """The branch that a checkpoint goes to; None: the current branch."""
 
     session: str | None = None
     branch: str | None = None
@@ -35,7 +35,8 @@ class Live(NamedTuple):
 def live(workspace: Workspace, what: str, environment: Mapping[str, str]) -> Live:
     """Returns the branch for an automatic checkpoint, and the conversation so far.
 
-    The environment of the command that caused it tells which agent's that is, if any.
+    `environment` is that of the command that caused the checkpoint: it names the agent, if
+    an agent ran the command.
     """
     binding = _at_work(workspace, environment)
     if binding is None or binding.session is None or binding.transcript is None:
@@ -60,9 +61,9 @@ def is_at_work(workspace: Workspace) -> bool:
 
 
 def _at_work(workspace: Workspace, environment: Mapping[str, str]) -> Binding | None:
-    """Returns the agent whose shell this is; else the one that spoke last.
+    """Returns the agent whose shell this is, or else the agent whose conversation grew last.
 
-    If none spoke lately, that is the one that the current branch is of.
+    If no conversation grew lately, returns the agent that appends to the current branch.
     """
     growing = _growing(workspace)
     own = in_shell_of(workspace, environment)
@@ -94,7 +95,7 @@ def _age(one: Binding) -> float:
     """Returns how long ago a conversation grew, in seconds."""
     with suppress(OSError):
         age = time.time() - Path(one.transcript or "").stat().st_mtime
-        # A clock that was wrong then says nothing about now.
+        # A time far in the future comes from a wrong clock, and gives no age.
         if age > -_FUTURE:
             return age
     return float("inf")

@@ -1,7 +1,7 @@
 """Bindings: which branch an agent's session appends to, one small file each.
 
-Two clients in one work tree have a session of gitcp's each. After a restore the resumed
-conversation appends to the restored branch; the session that appended to it until then
+Each client in a work tree has a session of its own. After a restore the resumed
+conversation appends to the restored branch. The session that appended to it before
 continues on a branch of its own.
 """
 
@@ -20,22 +20,23 @@ from gitcp.store.checkpoint import Checkpoint
 
 _DIRECTORY = "agents"
 _SHORT = 8
-# A client that was not heard of for so long, in seconds, is taken for closed.
+# A client without a hook event for this long, in seconds, counts as closed.
 _LATELY = 3_600.0
 _RANDOM_FIRST = r"[0-9a-f]{8}-[0-9a-f]{4}-4"
 
 
 class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An agent's session and the branch it grows.
+    """An agent's session and the branch that it appends to.
 
-    `source` is the name its conversation is stored under. `superseded` is the id
-    of the branch's last checkpoint that was this session's, once another has taken the
-    branch over. `session` is None for one that the client has forked and whose origin
-    is not known yet. `asked` is what the turn began with, `transcript` the file the
-    client writes the conversation to. `written` are the files that a restore wrote for the
-    client, with their SHA-256, and `copied` the directories that it copied for it;
-    `written_at` is the id of that restore's checkpoint. `restore` is the id of the last
-    restore in the work tree that the client knows of. `ended` says that it was closed.
+    `source` is the name that its conversation is stored under. If another session has
+    taken the branch over, `superseded` is the id of the last checkpoint that this session
+    made there. `session` is None if the client has forked the session and its origin is
+    not known yet. `asked` is the prompt that began the turn, `transcript` the file that
+    the client writes the conversation to. `written` are the files that a restore wrote for
+    the client, with their SHA-256, and `copied` the directories that it copied for the
+    client; `written_at` is the id of that restore's checkpoint. `restore` is the id of the
+    last restore in the work tree that the client knows of. `ended` says that the client
+    closed the session.
     """
 
     agent: str
@@ -55,20 +56,20 @@ class Binding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the session continues where it did."""
+        """Whether the session still has a branch of its own to append to."""
         return self.session is not None and self.superseded is None
 
 
 def find(workspace: Workspace, agent: str, agent_session: str) -> Binding | None:
-    """Returns where a session of an agent grows, or None."""
+    """Returns the binding of an agent's session, or None."""
     return _read(_path(workspace, agent, agent_session))
 
 
 def short(agent_session: str) -> str:
     """Returns the part of an id that tells sessions apart.
 
-    Most ids begin with the time (UUIDs of version 7, OpenCode's): of two clients that are
-    started in the same minute they differ at the end only.
+    Most ids begin with the time (UUIDs of version 7, OpenCode's). The ids of two clients
+    that are started in the same minute differ only at the end.
     """
     if re.match(_RANDOM_FIRST, agent_session):
         return agent_session[:_SHORT]
@@ -76,7 +77,7 @@ def short(agent_session: str) -> str:
 
 
 def keep(workspace: Workspace, binding: Binding, *, seen: bool = True) -> Binding:
-    """Remembers where a session of an agent grows; `seen` says that it was just there."""
+    """Stores the binding of an agent's session; `seen` says that its client is open now."""
     refreshed = msgspec.structs.replace(binding, seen=time.time()) if seen else binding
     path = _path(workspace, binding.agent, binding.agent_session)
     with durable.storage("noting the agent's session"):
@@ -92,15 +93,15 @@ def latest_first(workspace: Workspace, agent: str | None = None) -> list[Binding
 
 
 def still_open(workspace: Workspace, restore: Checkpoint) -> list[Binding]:
-    """Returns the sessions that are likely open in a client that a restore overtook."""
+    """Returns the sessions that are likely open in a client that has not seen a restore."""
     return [one for one in likely_open(workspace) if one.restore != restore.id]
 
 
 def likely_open(workspace: Workspace, agent: str | None = None) -> list[Binding]:
     """Returns the sessions that are likely open in a client.
 
-    Clients do not say when they are killed: one is counted that was heard of lately, or
-    whose transcript grew lately, and that did not say that it ended.
+    A client that is killed does not report it. So a session counts as open if it did not
+    report its end, and sent a hook event lately or has a transcript that grew lately.
     """
     return [
         one
@@ -118,14 +119,15 @@ def _grew(transcript: str) -> float:
 
 
 def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
-    """Gives a branch to a session; those that grew it continue elsewhere from `before`."""
+    """Gives a branch to a session; others that appended to it fork from `before` later."""
     for other in latest_first(workspace):
         if (
             (other.session, other.branch) == (binding.session, binding.branch)
             and other.superseded is None
             and other.agent_session != binding.agent_session
         ):
-            # One that was never resumed is still where it was written.
+            # A conversation that was never resumed is still at the checkpoint it was
+            # written from.
             unused = other.written_at if other.transcript is None else None
             superseded = msgspec.structs.replace(other, superseded=unused or before)
             keep(workspace, superseded, seen=False)
@@ -133,7 +135,7 @@ def take_over(workspace: Workspace, binding: Binding, before: str) -> Binding:
 
 
 def follow(workspace: Workspace, session: str, old: str, new: str) -> None:
-    """Has the sessions that append to a branch append to its fork from now on."""
+    """Makes the sessions that append to a branch append to its fork from now on."""
     for binding in latest_first(workspace):
         if (binding.session, binding.branch) == (session, old) and binding.is_settled:
             moved = msgspec.structs.replace(binding, branch=new)
@@ -141,7 +143,7 @@ def follow(workspace: Workspace, session: str, old: str, new: str) -> None:
 
 
 def kept_in(directory: Path) -> Iterator[Binding]:
-    """Yields the sessions that the state of one work tree knows."""
+    """Yields the bindings that the state of one work tree holds."""
     return filter(None, map(_read, sorted((directory / _DIRECTORY).glob("*/*.json"))))
 
 

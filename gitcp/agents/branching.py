@@ -25,15 +25,15 @@ def settle(
     event: Event,
     binding: Binding | None,
 ) -> Binding:
-    """Returns where a session grows from now on; makes the branch where it is a fork.
+    """Returns the binding of a session from now on; makes the branch if it is a fork.
 
-    The session of the result is None if the client forked, and has written nothing
-    yet that would tell from what.
+    The session of the result is None if the client forked a conversation, and has written
+    nothing yet that shows which one.
     """
     if binding is not None and binding.is_settled:
         return binding
     if binding is not None and binding.session is not None:
-        # What took its branch was a restore; its number tells what to.
+        # A restore took its branch; the number of the restore gives the new branch its name.
         restore = last_restore(workspace.store.numbers)
         name = branch_name(workspace, restore) if restore is not None else None
         return _goes_on(workspace, binding, name) or _new(workspace, client, event)
@@ -58,7 +58,7 @@ def _content(client: Client, event: Event) -> bytes:
 
 
 def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
-    """A session of its own; where its name is taken, the whole id tells it apart."""
+    """Returns a new session; if its short name is taken, its name holds the whole id."""
     name = f"{client.name}-{bindings.short(event.session)}"
     source = f"{client.name}-{event.session}"
     branch = workspace.repository.worktree_name or MAIN
@@ -75,11 +75,12 @@ def _new(workspace: Workspace, client: Client, event: Event) -> Binding:
 
 
 def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bool:
-    """Whether a branch is this session's, though nothing remembers it."""
+    """Whether this session made a branch, though no binding says so."""
     conversation = tip.manifest.conversation
     if conversation is None or conversation.agent_session != agent_session:
         return False
-    # After a restore the tip still has the old conversation, but another session the branch.
+    # After a restore the tip still has the old conversation, but the branch belongs to
+    # another session.
     return not any(
         (one.session, one.branch) == (tip.session, tip.branch)
         and one.agent_session != agent_session
@@ -91,14 +92,17 @@ def _is_its_own(workspace: Workspace, tip: Checkpoint, agent_session: str) -> bo
 def _goes_on(
     workspace: Workspace, binding: Binding, name: str | None
 ) -> Binding | None:
-    """Forks where the session was when another took its branch over, if that is there."""
+    """Forks at the session's last checkpoint on the branch that another session took over.
+
+    Returns None if that checkpoint is gone.
+    """
     assert binding.session is not None
     assert binding.superseded is not None
     tip = workspace.store.tip(binding.session, binding.branch)
     line = workspace.store.line(tip) if tip is not None else iter(())
     start = next((one for one in line if one.id == binding.superseded), None)
     if start is None:
-        # Pruned, or the branch is gone.
+        # It was pruned, or the branch is gone.
         return None
     names = _names(binding.agent_session) if name is None else (name,)
     branch = _free(workspace, start.session, names)
@@ -115,7 +119,7 @@ def _related(
     content: bytes,
     asked: str | None,
 ) -> Binding | None:
-    """Forks the session that this one is a copy of, where it was copied up to."""
+    """Forks the session that this one was copied from, at the end of the copied part."""
     copied = client.copied(content)
     origin = _nearest(workspace, client, event, copied) if copied else None
     if origin is None:
@@ -142,9 +146,9 @@ def _related(
 def _nearest(
     workspace: Workspace, client: Client, event: Event, copied: frozenset[str]
 ) -> tuple[Checkpoint, str | None] | None:
-    """Returns the tip that shares the longest beginning, and where it continues otherwise.
+    """Returns the tip that shares the longest beginning, and where the two then differ.
 
-    Branches of one session begin alike: which of them was seen last says nothing.
+    Branches of one session begin alike, so the branch seen last need not be the right one.
     """
     best: tuple[Checkpoint, str | None] | None = None
     longest = 0
@@ -179,9 +183,9 @@ def _bytes(tip: Checkpoint, source: str) -> int:
 def _begins_otherwise(
     client: Client, tip: Checkpoint, source: str, copied: frozenset[str]
 ) -> bool:
-    """Whether not even the first message was copied, as in most of the sessions.
+    """Whether not even the first message was copied, as for most sessions.
 
-    A client waits for the answer: of a long conversation only the beginning is read.
+    A client waits for the answer, so only the beginning of a long conversation is read.
     """
     name = LogName("conversation", source)
     read = tip.objects
@@ -197,7 +201,7 @@ def _names(agent_session: str) -> tuple[str, ...]:
 
 
 def _free(workspace: Workspace, session: str, names: tuple[str, ...]) -> str:
-    """Returns the first of these names that no branch has, or one with a number."""
+    """Returns the first of these names that is free, or else one with a number."""
     for name in names:
         if workspace.store.tip(session, name) is None:
             return name

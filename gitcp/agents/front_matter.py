@@ -1,8 +1,8 @@
 """The front matter of a markdown file: the YAML between its first two `---` lines.
 
 PyYAML, of the extra `gitcp[yaml]`, reads it. Every scalar is text: `yes`, `1.10` and
-`2026-01-02` stay what they look like; only an unquoted `~` or `null` is None. An alias is
-refused, since a short text of aliases can stand for a value of any size.
+`2026-01-02` stay as they are written; only an unquoted `~` or `null` is None. Aliases are
+refused, because a short text of aliases can stand for a value of any size.
 """
 
 import re

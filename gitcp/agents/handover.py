@@ -15,14 +15,14 @@ from gitcp.errors import NothingToDoError, UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
-# How a conversation continues: its own client has it; its own client gets a copy, word for
-# word; every message was written for another client; another client gets it to read.
+# How a conversation continues: its own client has it; its own client gets an exact copy;
+# every message is converted for another client; another client gets a file to read.
 IN_PLACE, VERBATIM, CONVERTED, TOLD = "in-place", "verbatim", "converted", "told"
 _FOLDER = "handed-over"
 
 
 class HandedOver(NamedTuple):
-    """How a conversation continues, and what was left out on the way, by what it is."""
+    """How a conversation continues, and how much was left out, by its kind."""
 
     resumption: Resumption
     how: str
@@ -34,7 +34,8 @@ def target(checkpoint: Checkpoint, agent: str | None) -> Client:
 
     Raises:
         NothingToDoError: the checkpoint has no conversation.
-        UsageError: no client has this name, or none was named and none is known.
+        UsageError: no client has this name, or no name was given and the client of the
+            conversation is not known.
     """
     held = checkpoint.manifest.conversation
     if held is None:
@@ -55,11 +56,12 @@ def hand_over(
 ) -> HandedOver:
     """Writes a conversation for another client, and binds that to the branch.
 
-    `checkpoint` is the newest of its branch, which grows by what is said from now on. The
-    caller has asked whether a conversation that was made elsewhere may go there.
+    `checkpoint` is the newest of its branch, and later messages are saved on that branch.
+    If the conversation was made elsewhere, the caller has checked that the client may get
+    it.
 
     Raises:
-        NothingToDoError: nothing was said in it yet.
+        NothingToDoError: the conversation has no messages yet.
         StorageError: a file could not be written.
         CorruptError: the conversation is damaged.
         AgentRecordError: the conversation was made elsewhere, and is too large.
@@ -105,7 +107,7 @@ def _told(
     client: Client,
     kept: StoredConversation,
 ) -> Resumption:
-    """Writes context and talk to a file that the client is asked to read first.
+    """Writes context and conversation to a file that the first prompt asks the client to read.
 
     Raises:
         UsageError: the client takes no first prompt.

@@ -26,10 +26,10 @@ class AgentHealth(NamedTuple):
     """The state of one client's hooks.
 
     `runs` says that the program of the hooks is there, `trusted` that the client lets them
-    run; both are None if nothing is installed, `trusted` also where the client does
+    run. Both are None if nothing is installed; `trusted` is also None if the client does
     not ask, or gitcp cannot know. `last_event` is when a hook of this client last called
-    gitcp here, as far as that is recorded: RFC 3339, UTC. `problems` are sentences, each
-    with what to do.
+    gitcp here, if that is recorded: RFC 3339, UTC. `problems` are sentences, each with a
+    remedy.
     """
 
     name: str
@@ -61,7 +61,7 @@ class _ScopeHealth(NamedTuple):
 def agents_health(
     workspace: Workspace | None, places: ClientPlaces
 ) -> list[AgentHealth]:
-    """Returns the state of every client that gitcp knows, those without hooks too."""
+    """Returns the state of every client that gitcp knows, with or without hooks."""
     logged = hook_log.last_events(workspace.repository) if workspace else {}
     return [_health(name, workspace, places, logged) for name in registry.NAMES]
 
@@ -88,7 +88,7 @@ def _health(
     last = _rfc3339(max(events)) if events else None
     if not scopes:
         return AgentHealth(name, last_event=last)
-    # One scope whose hooks work is enough: clients run those of all scopes.
+    # One scope with working hooks is enough: clients run the hooks of all scopes.
     best = next((one for one in scopes if one.works), scopes[0])
     return AgentHealth(
         name,
@@ -135,7 +135,7 @@ def _scopes(client: Client, places: ClientPlaces) -> Iterator[_ScopeHealth]:
 
 
 def _idle(texts: list[tuple[HookFile, Path, bytes]]) -> str | None:
-    """Returns the first script that is not there, or that its client cannot run."""
+    """Returns the first script that is missing, or that its client cannot run."""
     for file, path, text in texts:
         if is_executable(file) and not (
             file.installed(text) and os.access(path, os.X_OK)
@@ -154,9 +154,9 @@ def _read(path: Path) -> bytes:
 
 
 def _missing(commands: list[str], places: ClientPlaces) -> str | None:
-    """Returns the first program that the commands call and that cannot run, or None.
+    """Returns the first program of these commands that cannot run, or None.
 
-    It is not started to find out: settings of a project may name any program.
+    Does not start the program: settings of a project may name any program.
     """
     import shlex  # noqa: PLC0415  only where there are hooks
 
@@ -177,7 +177,8 @@ def _runs(program: str, places: ClientPlaces) -> bool:
     if found is None:
         return False
     with suppress(OSError), open(found, "rb", opener=_at_once) as file:
-        # What an upgraded Python leaves of a virtual environment: a script without one.
+        # After an upgrade of Python, a script in a virtual environment may name an
+        # interpreter that is gone.
         shebang = re.match(_SHEBANG, file.read(_FIRST_LINE))
         if shebang is not None:
             interpreter = os.fsdecode(shebang[1])
@@ -188,7 +189,7 @@ def _runs(program: str, places: ClientPlaces) -> bool:
 
 
 def _at_once(path: str, flags: int) -> int:
-    # A pipe in the program's place must not be waited for.
+    # If a pipe is in place of the program, opening it must not wait.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -196,15 +197,15 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def _seen(workspace: Workspace | None, name: str) -> Iterator[float]:
-    """Yields when sessions of a client were heard of last."""
+    """Yields when the sessions of a client last sent a hook event."""
     for one in bindings.latest_first(workspace, name) if workspace else ():
         if one.asked is None and one.transcript is None:
-            # Of a restore: nothing has come from the client yet.
+            # A restore made this binding, and the client has sent no hook event yet.
             continue
         if one.superseded is None:
             yield one.seen
         elif one.transcript is not None:
-            # The restore noted it; the client wrote to its own file until it ended.
+            # `seen` is from the restore; the client wrote to its own file until it ended.
             with suppress(OSError):
                 yield min(one.seen, os.stat(one.transcript).st_mtime)
 

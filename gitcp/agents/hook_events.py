@@ -35,26 +35,27 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbers import last_restore
 
 INTERVAL = "interval"
-# A client waits for its hooks: it must not wait for a lock as long as a person would. One
-# after the other they leave time to say in the log which one it was.
+# In seconds. A client waits for its hooks, so they wait for a lock less long than a command
+# does. Even after several locks, time is left to log which one was held.
 _LOCK = 4.0
 _REF_LOCK = 2.0
 # If only these happened, bookkeeping in the transcript is not a reason for a checkpoint.
 _QUIET = frozenset(
     {triggers.TURN_START, triggers.COMPACT, triggers.SESSION_END, INTERVAL}
 )
-# A command endangers files: where none changed since the last checkpoint, none is due.
+# A command endangers files only: if no file changed since the last checkpoint, no new one
+# is due.
 _FILES_ONLY = frozenset({triggers.BEFORE_COMMAND})
-# What a binding has to know of.
+# Events that change a binding.
 _NOTED = frozenset({triggers.TURN_START, triggers.SESSION_END})
-# At a session's borders a file that the client has rewritten is found out.
+# At these events the whole transcript is compared, in case the client has rewritten it.
 _THOROUGH = frozenset({triggers.COMPACT, triggers.SESSION_END})
 
 
 def read_event(
     client: Client, hook: str, raw: bytes, environment: Mapping[str, str]
 ) -> Event | None:
-    """Returns what a client told its hook; None if that means nothing to gitcp.
+    """Returns the event that a client reported to its hook; None if gitcp ignores it.
 
     Raises:
         AgentRecordError: the client does not send such a payload.
@@ -78,8 +79,8 @@ def _payload(raw: bytes) -> dict[str, Any]:
 def workspace_of(event: Event) -> Workspace:
     """Returns the work tree that an event belongs to.
 
-    An agent that went into another repository, as a submodule, still works for the
-    project it was started in; in a linked work tree of the project it works for that.
+    An agent in another repository, such as a submodule, still works for the project that
+    it was started in. In a linked work tree of the project it works for that work tree.
 
     Raises:
         NotARepositoryError, UnsupportedRepositoryError: the event is not from a work tree
@@ -100,9 +101,9 @@ def workspace_of(event: Event) -> Workspace:
 
 
 def warning(workspace: Workspace, event: Event) -> str | None:
-    """Returns what the user has to be told as a turn or session begins, or None.
+    """Returns a warning for the user at the start of a turn or session, or None.
 
-    No setting turns it off: until the restore is ended nothing that is done is saved.
+    No setting turns it off: gitcp saves nothing until the restore is finished or undone.
     """
     if event.what not in triggers.BEGINNINGS or not workspace.is_interrupted():
         return None
@@ -114,16 +115,16 @@ def warning(workspace: Workspace, event: Event) -> str | None:
 
 
 def overtaken(workspace: Workspace, client: Client, event: Event) -> str | None:
-    """Returns what the model has to be told of a restore under its client, or None."""
+    """Returns a message to the model about a restore that its client has not seen, or None."""
     if event.what != triggers.TURN_START or workspace.settings.hooks_off:
         return None
     return told(workspace, bindings.find(workspace, client.name, event.session))
 
 
 def left_behind(workspace: Workspace, event: Event) -> str | None:
-    """Returns that the folder's own checkpoints wait for `gitcp adopt`, or None.
+    """Returns a message that the folder's own checkpoints wait for `gitcp adopt`, or None.
 
-    Once: as the first turn begins in a repository that has no checkpoint yet.
+    Only as the first turn begins in a repository that has no checkpoint yet.
     """
     if event.what != triggers.TURN_START or workspace.settings.hooks_off:
         return None
@@ -143,7 +144,7 @@ def left_behind(workspace: Workspace, event: Event) -> str | None:
 
 
 def reminded(workspace: Workspace, client: Client, event: Event) -> str | None:
-    """Returns the reasons that an agent is given as its session begins, or None."""
+    """Returns the reasons to give to an agent as its session begins, or None."""
     if event.what != triggers.SESSION_START or workspace.settings.hooks_off:
         return None
     from gitcp.agents.reminder import reminder  # noqa: PLC0415  once a session
@@ -187,7 +188,7 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
 
 
 def _acknowledge(workspace: Workspace, binding: Binding | None) -> Binding | None:
-    """Notes that a client is open and knows of the last restore, where nothing is saved."""
+    """Notes that a client is open and knows of the last restore, if nothing is saved."""
     restore = overtaking(workspace, binding)
     if binding is None or (restore is None and not binding.ended):
         return binding
@@ -198,9 +199,10 @@ def _acknowledge(workspace: Workspace, binding: Binding | None) -> Binding | Non
 
 
 def _end(workspace: Workspace, binding: Binding) -> Binding:
-    """Notes that a client was closed, before anything else: saving may fail, or not be due.
+    """Notes that a client was closed. Called first, because a save may fail or not be due.
 
-    It keeps when the client was seen: an old binding tells by that which restores it knows.
+    Does not change the time of `seen`: in an old binding it shows which restores the client
+    knows.
     """
     ended = msgspec.structs.replace(binding, ended=True)
     return bindings.keep(workspace, ended, seen=False)
@@ -229,21 +231,22 @@ def _interval_over(workspace: Workspace, binding: Binding | None) -> bool:
         return False
     if binding is None or binding.session is None:
         return False
-    # A ref that was written lately says it without anything being loaded.
+    # If the ref was written lately, the interval is not over, and no module has to be
+    # loaded.
     written = workspace.repository.refs.written(
         branch_ref(binding.session, binding.branch)
     )
     if written is not None and 0 <= time.time() - written < settings.interval:
         return False
     tip = workspace.store.tip(binding.session, binding.branch)
-    # A checkpoint of the future was made before the clock was set right.
+    # A checkpoint from the future was made before the clock was corrected.
     return tip is not None and not 0 <= time.time() - tip.raw.epoch < settings.interval
 
 
 def _begin(
     workspace: Workspace, client: Client, event: Event, binding: Binding | None
 ) -> None:
-    """Notes a session that begins, where what comes later could not tell how it began."""
+    """Notes that a session began as a fork, because later events do not say so."""
     if binding is None and event.start_reason == "fork":
         bindings.keep(workspace, Binding(client.name, event.session, None))
 
@@ -271,8 +274,8 @@ def _save(
     if restore is not None:
         note = shortened(f"after the restore #{restore.number}, {note or trigger}")
     if bound.session is None:
-        # A fork of which the client has written nothing yet: only the files are there
-        # to save, and they belong to the line that they stand on.
+        # The client has written nothing of this fork yet. Only the files can be saved,
+        # and they belong to the branch that the work tree is on.
         made = save_files(workspace, Draft(trigger, note=note, quiet=True))
         _remember(workspace, event, bound)
         return made
@@ -311,7 +314,7 @@ def _save(
 def _was_unused(
     workspace: Workspace, client: Client, event: Event, bound: Binding
 ) -> bool:
-    """Whether a client is closed that was asked nothing, and that nothing is saved of."""
+    """Whether a session that ends has no messages, and no checkpoint."""
     from gitcp.agents import transcripts  # noqa: PLC0415
     from gitcp.checkpoints.known_sources import KnownSources  # noqa: PLC0415
 
@@ -339,6 +342,6 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
 
 
 def _note(event: Event, binding: Binding, trigger: str) -> str | None:
-    """Returns what tells a checkpoint from others: what the turn was about."""
+    """Returns a note on the turn's subject, which tells this checkpoint from others."""
     asked = asked_in(event.prompt_text) if event.prompt_text else binding.asked
     return turn_note(trigger, asked, event.tools, event.command)

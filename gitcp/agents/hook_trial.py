@@ -19,7 +19,7 @@ from gitcp.git.process import finish, start, start_program
 from gitcp.project.workspace import open_workspace
 
 _SESSION = "gitcp-doctor-test"
-# A hook that ran in these would belong to another project.
+# With these variables a hook would run for another project.
 _ELSEWHERE = tuple(
     f"{client}_PROJECT_DIR"
     for client in ("CLAUDE", "COPILOT", "FACTORY", "GEMINI", "OPENHANDS", "QWEN")
@@ -28,9 +28,9 @@ _FIRST_LINE = 300
 
 
 class HookTrial(NamedTuple):
-    """The result of firing a hook: which one, of which settings.
+    """The result of firing a hook: the hook, and its settings.
 
-    `problem` says why there is no checkpoint, with what to do; None if there is one.
+    `problem` says why there is no checkpoint, with a remedy; None if there is one.
     """
 
     agent: str
@@ -41,9 +41,10 @@ class HookTrial(NamedTuple):
 
 
 def try_hook(agent: str, places: ClientPlaces) -> HookTrial:
-    """Runs the command that a client would run before a prompt, as it stands in its settings.
+    """Runs the command that a client's settings name for its hook before a prompt.
 
-    Only one that `install` would write is run: settings of a project may name any program.
+    Only runs a command that `install` would write: settings of a project may name any
+    program.
     """
     client = registry.client(agent)
     problem = f"it has no hooks here: run `gitcp install {agent}`"
@@ -70,7 +71,7 @@ def _commands(client: Client, scope: str, places: ClientPlaces) -> Iterator[str]
 
 
 def _hook_in(client: Client, command: str) -> str | None:
-    """Returns the hook that a command is for, if that is called before a prompt."""
+    """Returns the hook that a command is for, if the client calls it before a prompt."""
     found = re.search(rf" hook {re.escape(client.name)} ([\w.]+)", command)
     if found is None:
         return None
@@ -80,7 +81,7 @@ def _hook_in(client: Client, command: str) -> str | None:
 
 
 def _payload(hook: str, directory: Path) -> dict[str, object]:
-    """Returns what clients send before a prompt, under the names of all of them."""
+    """Returns the fields that clients send before a prompt, under the names of all clients."""
     ids = ("session_id", "sessionId", "conversation_id")
     hooks = ("hook_event_name", "hookEventName", "event_type")
     places = ("cwd", "working_dir")

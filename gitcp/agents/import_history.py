@@ -1,7 +1,7 @@
 """Imports the conversations that clients have on disk: one session each, without files.
 
-What was imported before is known by its size: clients only add to a transcript. One that
-grew since continues where it was; one that hooks keep is theirs.
+The size of a transcript shows whether it was imported before, because clients only append to
+it. If it grew since then, its session continues. Conversations that hooks save are left out.
 """
 
 import hashlib
@@ -36,26 +36,27 @@ from gitcp.store.draft import Draft, NewRecords
 _NOTE = 72
 _LARGEST = 512 << 20
 _LONGEST_LINE = 64 << 20
-# Of the beginning and of the end: where the first prompt is, and the last time.
+# Bytes of the beginning, which holds the first prompt, and of the end, which holds the last
+# time.
 _HEAD = 1 << 20
 _TAIL = 1 << 18
-# So much is made durable at once: an interrupted run keeps what it had by then.
+# So many bytes are made durable at once: an interrupted run keeps the batches before.
 _BATCH = 64 << 20
 _AT_ONCE = 200
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class TakenIn(NamedTuple):
-    """A conversation that was imported, and whether it continues where it was before."""
+    """An imported conversation, and whether it continues a session imported before."""
 
     checkpoint: Checkpoint
     grew: bool
 
 
 class Imported(NamedTuple):
-    """What an import did: conversations imported, how many were here already.
+    """The result of an import: conversations imported, and how many were here already.
 
-    `left` says what was left out, and why; `noted` what was imported all the same.
+    `left` lists what was left out, and why; `noted` lists flaws of imported conversations.
     """
 
     taken: tuple[TakenIn, ...]
@@ -65,7 +66,7 @@ class Imported(NamedTuple):
 
 
 class _Refused(Exception):  # noqa: N818  it never leaves this module
-    """Why a transcript is not imported."""
+    """A transcript cannot be imported; the message says why."""
 
 
 class _Waiting(NamedTuple):
@@ -79,13 +80,13 @@ class _Waiting(NamedTuple):
 def import_history(
     workspace: Workspace, agents: Sequence[str] = (), since: float | None = None
 ) -> Imported:
-    """Imports what clients keep of this project, of all of them or some.
+    """Imports the conversations that all or some clients keep of this project.
 
-    `since` leaves out what was not spoken after it, in seconds since 1970.
+    `since` leaves out conversations without a message after it, in seconds since 1970.
 
     Raises:
-        UsageError: there is no such client, or it keeps nothing that could be read.
-        StorageError: the disk refused; what was imported before stays.
+        UsageError: there is no such client, or gitcp cannot read its conversations.
+        StorageError: the disk refused; conversations imported before stay.
     """
     work = _Import(workspace)
     places = resume.place(workspace.top)
@@ -98,7 +99,7 @@ def import_history(
             for kept in history.find(name, places, roots, work.leave)
             if since is None or kept.changed >= since
         ]
-    # What happened first gets the lower number.
+    # Earlier conversations get lower numbers.
     found.sort(key=lambda one: (one[1].changed, one[1].session))
     report = progress.of("importing conversation")
     for number, (client, kept) in enumerate(found):
@@ -107,19 +108,19 @@ def import_history(
         work.take(client, kept, since)
     work.write()
     if work.taken:
-        # What was imported is safe: housekeeping that fails must not deny that.
+        # The import has succeeded, even if housekeeping fails.
         with suppress(StorageError):
             consolidate(workspace.repository)
     return Imported(tuple(work.taken), work.known, tuple(work.left), tuple(work.noted))
 
 
 class _Import:
-    """Imports one conversation after the other, and makes many durable at once."""
+    """Imports one conversation after the other, and makes many of them durable at once."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._waiting: list[_Waiting] = []
-        # The tips of branches that have a client's conversation, by its id.
+        # The tips of branches with a client's conversation, by client and id.
         self._tips: dict[tuple[str, str], Checkpoint] = {}
         self._names: dict[str, str | None] = {}
         for _, tip in workspace.store.tips():
@@ -134,11 +135,11 @@ class _Import:
         self.noted: list[str] = []
 
     def leave(self, what: str, why: str) -> None:
-        """Notes what is not imported."""
+        """Notes a conversation that is not imported, and why."""
         self.left.append(f"{what}: {why}")
 
     def take(self, client: Client, kept: Kept, since: float | None) -> None:
-        """Takes a conversation in, if it is not here."""
+        """Imports a conversation, if it is not here."""
         tip = self._tips.get((client.name, kept.session))
         held = tip.manifest.conversation if tip is not None else None
         if held is not None and (
@@ -186,7 +187,7 @@ class _Import:
             self.write()
 
     def write(self) -> None:
-        """Makes what was taken so far durable."""
+        """Makes the conversations taken so far durable."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, []
@@ -209,7 +210,7 @@ class _Import:
         return name
 
     def _records(self, client: Client, kept: Kept) -> tuple[NewRecords, ...] | None:
-        """Returns what is stored of a conversation; None if nothing was said in it.
+        """Returns the records to store of a conversation; None if it has no messages.
 
         Raises:
             _Refused: it cannot be imported.
@@ -249,9 +250,9 @@ class _Import:
 
 
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
-    """Returns how to continue a conversation that its client has as it was imported.
+    """Returns how to continue a conversation that has not changed since it was imported.
 
-    None if it has continued since, or is gone. Nothing is written.
+    None if its client has continued it since, or it is gone. Writes nothing.
     """
     held = checkpoint.manifest.conversation
     if held is None or checkpoint.trigger != IMPORT or held.kind not in history.NAMES:
@@ -267,7 +268,7 @@ def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | No
 
 
 def _is_theirs(bound: Binding, kept: Kept) -> bool:
-    """Whether hooks keep a conversation, or nothing was said in a copy that gitcp wrote."""
+    """Whether hooks save a conversation, or it is an unused copy that gitcp wrote."""
     if bound.session is None:
         return False
     if bound.transcript is not None or kept.sources:
@@ -280,7 +281,7 @@ def _is_theirs(bound: Binding, kept: Kept) -> bool:
 
 
 def _roots(workspace: Workspace) -> list[Path]:
-    """Returns the work trees of the repository, as they really are."""
+    """Returns the real paths of the repository's work trees."""
     roots = [workspace.top]
     linked = workspace.repository.common_dir / "worktrees"
     for pointer in sorted(linked.glob("*/gitdir")):
@@ -293,10 +294,10 @@ def _roots(workspace: Workspace) -> list[Path]:
 
 
 def _content(one: Source) -> bytes:
-    """Returns what a client keeps, as it stands: it may be writing just now.
+    """Returns the present content of a conversation; its client may be writing to it.
 
     Raises:
-        _Refused: it is nothing that could be imported.
+        _Refused: the conversation cannot be imported.
     """
     if one.path is None:
         return one.content or b""
@@ -339,14 +340,14 @@ def _broken(raw: bytes) -> int:
 
 
 def _title(raw: bytes) -> str | None:
-    """Returns what a conversation began with."""
+    """Returns the first prompt of a conversation."""
     turns = spoken_turns.turns(raw[: raw.rfind(b"\n", 0, _HEAD) + 1])
     asked = next((turn.prompt for turn in turns if turn.prompt), None)
     return brief(asked, _NOTE) if asked else None
 
 
 def _last_time(raw: bytes) -> float | None:
-    """Returns when the last record was written that says so."""
+    """Returns the time of the last record that has one."""
     end = raw[max(0, len(raw) - _TAIL) :]
     for _, value in conversation.records_backwards(end):
         at = spoken_turns.time_of(value) if isinstance(value, dict) else None

@@ -1,7 +1,7 @@
 """Imports a `.session` directory: markdown checkpoints of other tools, and their config.
 
-Each page becomes a checkpoint without files, at the time it names, with its entries in the
-decision log. Every file is kept byte for byte as a log source of its own.
+Each page becomes a checkpoint without files, at the time that the page names, with its
+entries in the decision log. gitcp stores every file byte for byte as a log source of its own.
 """
 
 import os
@@ -32,9 +32,9 @@ _LARGEST = 16 * 1024 * 1024
 
 
 class Imported(NamedTuple):
-    """The result of an import: checkpoints made, entries added, pages known already.
+    """The result of an import: checkpoints made, entries added, pages imported before.
 
-    `left` lists what was not understood or not taken, with the reason.
+    `left` lists what gitcp did not understand or import, with the reason.
     """
 
     tip: Checkpoint | None
@@ -88,7 +88,7 @@ def import_session(workspace: Workspace, path: Path) -> Imported:
         if others:
             tip, _ = _add(workspace, txn, tip, others)
             checkpoints += 1
-    # What was imported is safe: housekeeping that fails must not deny that.
+    # The import has succeeded, even if housekeeping fails.
     with suppress(StorageError):
         consolidate(workspace.repository)
     return Imported(tip, checkpoints, entries, len(files) - len(new), tuple(left))
@@ -104,7 +104,7 @@ def _add(
     page = first.page
     known = set(tip.decisions()) if tip is not None else set()
     entries = tuple(one for one in page.entries if one not in known) if page else ()
-    # The checkpoint is of then, not of now.
+    # The checkpoint gets the time of its page, not the present time.
     store = Store(
         workspace.repository,
         clock=lambda: first.when,
@@ -179,5 +179,5 @@ def _page(name: str, data: bytes, left: list[str]) -> markdown_page.MarkdownPage
     except (FrontMatterError, UnicodeDecodeError) as exc:
         left.append(f"{name}: kept, but not understood: {exc}")
         return None
-    # A page that says nothing, as a README, is kept like any other file.
+    # A page without entries and time, such as a README, is stored like any other file.
     return page if page.entries or page.at else None

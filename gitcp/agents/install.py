@@ -1,8 +1,8 @@
 """Installs hooks into a client's settings and removes them, byte for byte.
 
-What a file was before is kept in the user's state directory. If the
-file has not changed since, `uninstall` puts exactly that back; otherwise it removes only
-our entries.
+gitcp keeps the earlier content of a file in the user's state directory. If the file has not
+changed since, `uninstall` restores exactly that content; otherwise it removes only our
+entries.
 """
 
 import base64
@@ -37,7 +37,8 @@ class _InstallRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """A settings file before the installation; `after` is the digest of what was written.
 
     `directories` are those that gitcp made for the settings, `above` those that it made for
-    the records, the lowest first. Every record has them: the last one to go removes them.
+    the records, the lowest first. Every record lists them, because the removal of the last
+    record removes them.
     """
 
     path: str
@@ -57,7 +58,7 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
     client = registry.client(agent)
     where = scope or SCOPES[0]
     command = command_of(client, where)
-    # All of them are worked out before the first is written.
+    # Plan all files before writing the first.
     planned = [
         plan
         for plan in (
@@ -77,7 +78,7 @@ def install(agent: str, places: ClientPlaces, scope: str | None) -> Done:
 
 
 class _Plan(NamedTuple):
-    """A file that is to be written: what it was without us, and what it will be."""
+    """A file to write: its content without us, and its new content."""
 
     path: Path
     base: bytes | None
@@ -92,7 +93,7 @@ def _planned(
     command: Callable[[str], str],
     places: ClientPlaces,
 ) -> _Plan | None:
-    """Returns what to write; None if our hooks are there."""
+    """Returns the file to write; None if our hooks are there."""
     text = settings_text(path)
     executable = is_executable(file)
     merged = _understood(file, path, lambda: file.merge(text, command))
@@ -102,7 +103,8 @@ def _planned(
     base: bytes | None = text
     directories: tuple[str, ...] = ()
     if record is not None and text is None:
-        # Of an installation that was killed: it had made them, or was about to.
+        # A killed installation left this record: it had made the directories, or was
+        # about to.
         directories = record.directories
     elif record is not None and record.after == _digest(text or b""):
         base = _before(record)
@@ -123,13 +125,13 @@ def _write(plan: _Plan, places: ClientPlaces) -> None:
         _keep(places, _InstallRecord(str(path), before, _digest(plan.merged), made))
         durable.make_directories(path.parent)
         mode = durable.usual_mode(path)
-        # Each user who may read a script may run it.
+        # Each user who may read a script may also run it.
         runs = (mode & 0o444) >> 2 if plan.executable else 0
         durable.replace(path, plan.merged, mode=mode | runs)
 
 
 def _reasons_note(client: Client) -> tuple[str, ...]:
-    """Says that the model will be told something, where the client lets hooks do that."""
+    """Notes that gitcp will tell the model something, if the client lets hooks do that."""
     starts = ("SessionStart", "sessionStart", "session_start")
     if all(client.answer(hook, "", quietly=True) is None for hook in starts):
         return ()
@@ -151,7 +153,7 @@ def _next_notes(agent: str, places: ClientPlaces) -> tuple[str, ...]:
 
 
 def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]:
-    """Takes hooks out of a client's settings: of one scope, or of every one.
+    """Removes hooks from a client's settings: of one scope, or of every scope.
 
     Raises:
         UsageError: the settings cannot be understood; nothing was changed.
@@ -166,14 +168,14 @@ def uninstall(agent: str, places: ClientPlaces, scope: str | None) -> list[Done]
                 (file, _settings(file, places, one, fixed=scope is not None))
                 for file in hook_files(client)
             ]
-            # The first goes last: with it go the directories that were made for all.
+            # The first is removed last, with the directories that were made for all.
             changed = [_take_out(*each, places) for each in reversed(files)]
             done.append(Done(agent, one, str(files[0][1]), changed=any(changed)))
     return done
 
 
 def installed(agent: str, places: ClientPlaces, repository: Repository) -> list[Done]:
-    """Returns where a client's settings have our hooks."""
+    """Returns the places where a client's settings have our hooks."""
     del repository
     client = registry.client(agent)
     installations = []
@@ -186,7 +188,7 @@ def installed(agent: str, places: ClientPlaces, repository: Repository) -> list[
 
 
 def has_hooks(file: HookFile, scope: str, places: ClientPlaces) -> bool:
-    """Whether a file of a client's has hooks of ours.
+    """Whether a client's file has our hooks.
 
     Raises:
         UsageError: there is no such scope, or the file cannot be read.
@@ -208,10 +210,10 @@ def _settings(
         if fixed:
             raise
         raise _NoScopeError from None
-    # A link, for instance into a dotfiles repository, stays a link.
+    # Write to the target of a link, for instance into a dotfiles repository: the link stays.
     target = Path(os.path.realpath(path))
     top = None if scope == SCOPES[0] else places.top
-    # A link within a project may have come with it, from anywhere.
+    # A link within a project may have come with the project, and may point anywhere.
     if top is not None and not target.is_relative_to(os.path.realpath(top)):
         raise UsageError(
             f"{path} leads out of the project, to {target}",
@@ -251,18 +253,18 @@ def _forget(
 ) -> None:
     """Removes the record of settings without our hooks, and directories made for them.
 
-    One may be left of an installation or its removal that was killed.
+    A killed installation or removal may leave such a record.
     """
     with durable.storage(f"removing what was noted of {path}"):
         durable.clear_temporaries(path.parent, path.name)
         for directory in record.directories if absent else ():
-            # The user may have put more into it.
+            # The user may have added files to it.
             with suppress(OSError):
                 Path(directory).rmdir()
         noted = _record_path(places, path)
         durable.remove(noted)
         for directory in (str(noted.parent), str(noted.parent.parent), *record.above):
-            # Other records may be there, or other files.
+            # Other records or files may be there.
             with suppress(OSError):
                 Path(directory).rmdir()
 
@@ -280,9 +282,10 @@ def _understood(
 
 
 def command_of(client: Client, scope: str) -> Callable[[str], str]:
-    """Makes commands that are nothing if gitcp is gone.
+    """Returns a function that makes commands of hooks, which do nothing if gitcp is gone.
 
-    If the client shows what a hook says, gitcp may say something there; else nothing.
+    If the client shows the output of a hook, the command passes gitcp's output on; else it
+    prints nothing.
     """
     program = ("gitcp",) if scope == "project" else this_program()
 
@@ -295,7 +298,7 @@ def command_of(client: Client, scope: str) -> Callable[[str], str]:
 
 
 def this_program() -> tuple[str, ...]:
-    """Returns how to start this gitcp from anywhere, whatever lies there."""
+    """Returns the command that starts this gitcp from any directory."""
     script = Path(sys.executable).with_name("gitcp")
     if os.access(script, os.X_OK):
         return (str(script),)
@@ -316,7 +319,7 @@ def _path_note(scope: str | None) -> tuple[str, ...]:
 
 
 def settings_text(path: Path) -> bytes | None:
-    """Returns a settings file; a pipe or a device in its place is never read or replaced.
+    """Returns the content of a settings file; never reads a pipe or a device in its place.
 
     Raises:
         UsageError: the file cannot be read, or is not a regular file.
@@ -340,7 +343,7 @@ def settings_text(path: Path) -> bytes | None:
 
 
 def _missing(directory: Path) -> tuple[str, ...]:
-    """Returns a directory and those above it that are not there, the lowest first."""
+    """Returns the missing ones of a directory and its parents, the lowest first."""
     missing = []
     current = directory
     while not current.exists():
@@ -349,7 +352,7 @@ def _missing(directory: Path) -> tuple[str, ...]:
     return tuple(missing)
 
 
-# --- what was before ------------------------------------------------------------------
+# --- the state before -----------------------------------------------------------------
 
 
 def _record_path(places: ClientPlaces, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Finds and removes what gitcp wrote into clients' folders, when the user removes gitcp."""
+"""Finds and removes the files that gitcp wrote into clients' folders, as it is uninstalled."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from gitcp.agents import bindings
 from gitcp.clients.client import ClientPlaces
 from gitcp.user_state import state_directory
 
-# Ids of conversations, as clients make them: they cannot be guessed.
+# Ids of conversations, as clients make them. They cannot be guessed.
 _ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{20,}", re.ASCII
 )
@@ -25,7 +25,8 @@ class Restored(NamedTuple):
     """Conversations that restores have written for clients.
 
     `unused` are files and directories as gitcp wrote them. `continued` are those that the
-    client has written to since, or may need for others: they are the user's by now.
+    client has written to since, or may need for other conversations: they now belong to
+    the user.
     """
 
     unused: tuple[Path, ...]
@@ -33,11 +34,11 @@ class Restored(NamedTuple):
 
 
 def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> Restored:
-    """Returns the conversations that the states of work trees know of.
+    """Returns the conversations that the states of work trees list.
 
-    What gitcp itself noted for a client that keeps no file is among them. In a `shared`
-    repository nothing counts as unused: others can write what the states say, and no file
-    of the user's is removed on their word.
+    They include transcripts that gitcp wrote for a client without its own. In a `shared`
+    repository nothing counts as unused: other users can write the states, and gitcp must
+    not remove a file because another user listed it.
     """
     own = state_directory(places.environment, places.home)
     unused: list[Path] = []
@@ -45,7 +46,7 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
     for state in states:
         for binding in bindings.kept_in(state):
             noted = Path(binding.transcript or "/")
-            # One folder for each client; beside them lies what was installed.
+            # Each client has a folder of its own; records of installations lie beside them.
             spooled = noted.parent == own / binding.agent and noted.suffix == ".jsonl"
             if spooled and noted.is_file():
                 unused.append(noted)
@@ -60,7 +61,7 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
             if changed:
                 continued += changed
                 continue
-            # A copy of a repository may come with a state that names any path.
+            # The state in a copied repository may name any path.
             ident = binding.agent_session
             for path in (*files, *folders):
                 named = path.name == ident if path in folders else _names(path, ident)
@@ -71,12 +72,12 @@ def restored(states: Iterable[Path], places: ClientPlaces, *, shared: bool) -> R
 
 
 def _names(path: Path, ident: str) -> bool:
-    """Whether a file is named by a conversation's id, or lies in a folder that is."""
+    """Whether a file, or a folder that it lies in, is named after a conversation's id."""
     return any(ident in part or ident[:_SHORT] in part for part in path.parts)
 
 
 def remove(paths: Iterable[Path]) -> None:
-    """Removes files and directories, and the folders that are empty then.
+    """Removes files and directories, and then folders that are empty.
 
     Raises:
         StorageError: the disk refused.
@@ -92,7 +93,7 @@ def remove(paths: Iterable[Path]) -> None:
 
 
 def remove_empty(places: ClientPlaces) -> None:
-    """Removes the folders of gitcp's own files that belong to the user, if empty."""
+    """Removes the user's folders for gitcp's own files, if they are empty."""
     directory = state_directory(places.environment, places.home)
     for one in (*directory.glob("*"), directory):
         with suppress(OSError):

@@ -13,7 +13,7 @@ from gitcp.agents import front_matter
 from gitcp.agents.front_matter import Value
 from gitcp.format.log import Decision
 
-# names, without case and separators -> what they stand for
+# names, without case and separators -> kinds of entries
 _FIELDS = {
     "time": "timestamp created createdat date datetime time savedat saved when",
     "summary": "summary title note message description headline sessionsummary",
@@ -37,7 +37,7 @@ _WHY = frozenset({"why", "reason", "rationale", "because", "result", "outcome"})
 _ASIDE = re.compile(r"\([^()]*\)")
 # A rule, or a label in bold alone in its line.
 _IDLE = re.compile(r"[ \t]*(?:([-*_])([ \t]*\1){2,}|\*\*[^*]+(?:\*\*:|:\*\*))[ \t]*")
-# A path with something said about it.
+# A path in a line that describes it.
 _CODE = re.compile(r"`([^`]+)`")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.*?)[ \t#]*")
 _BULLET = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?(.*)")
@@ -56,7 +56,7 @@ class MarkdownPage(NamedTuple):
 
 
 def read(text: str, name: str) -> MarkdownPage:
-    """Returns what a page says; `name` is its file's, which may tell the time.
+    """Parses a page; `name` is the name of its file, which may hold the time.
 
     Raises:
         FrontMatterError: the front matter cannot be read.
@@ -91,7 +91,7 @@ def read(text: str, name: str) -> MarkdownPage:
 
 
 def _plain(name: str) -> str:
-    """Returns a name without case, separators and what it says in brackets."""
+    """Returns a name without case, separators and text in brackets."""
     return re.sub(r"[\W_]", "", _ASIDE.sub("", name)).lower()
 
 
@@ -111,7 +111,7 @@ def _known(fields: dict[str, Value]) -> Iterator[tuple[str, Value]]:
 
 
 def _sections(body: str) -> Iterator[tuple[str, Value]]:
-    """Yields what stands below headings that name a field."""
+    """Yields the fields that headings name, with the content below each heading."""
     kind: str | None = None
     lines: list[str] = []
     for line in [*body.split("\n"), "# end"]:
@@ -125,7 +125,7 @@ def _sections(body: str) -> Iterator[tuple[str, Value]]:
 
 
 def _items(text: str) -> list[Value]:
-    """Returns the items of a list; the paragraphs if there is none."""
+    """Returns the items of a list, or the paragraphs if there is no list."""
     items: list[Value] = []
     listed = any(map(_BULLET.fullmatch, text.split("\n")))
     for paragraph in re.split(r"\n[ \t]*\n", text):
@@ -168,7 +168,7 @@ def _entries(kind: str, value: Value) -> Iterator[Decision]:
             if not _is_why(name)
         ]
         if named_texts:
-            # `- JWT: because …` says it in the key; else the first value is the thing.
+            # In `- JWT: because …` the key is the subject; else the first value is.
             (name, text), *rest = named_texts
             known = _MEANS.get(_plain(name)) or _plain(name) in _NAMES
             parts = [text if known or not text else f"{name}: {text}"]
@@ -198,7 +198,7 @@ def _time(value: Value) -> datetime.datetime | None:
             return datetime.datetime.fromtimestamp(float(text), datetime.UTC)
         if re.fullmatch(r"\d{13}", text):
             return datetime.datetime.fromtimestamp(int(text) / 1000, datetime.UTC)
-        # Without a zone it is what the clock on the wall said.
+        # A time without a zone is in local time.
         return datetime.datetime.fromisoformat(text).astimezone(datetime.UTC)
     except (ValueError, OverflowError, OSError):
         return _stamp(text)

@@ -21,8 +21,8 @@ TRIGGER = "after-restore"
 def overtaking(workspace: Workspace, binding: Binding | None) -> Assigned | None:
     """Returns the restore that a client has not seen, or None.
 
-    A client has seen what was there when its turn began, or when gitcp handed it its
-    conversation.
+    A client has seen a restore if its turn began after the restore, or if gitcp wrote its
+    conversation after it.
     """
     if binding is None:
         return None
@@ -30,13 +30,13 @@ def overtaking(workspace: Workspace, binding: Binding | None) -> Assigned | None
     if restore is None or restore.id == binding.restore:
         return None
     if binding.restore is None and timestamp(binding.seen) > restore.created:
-        # Noted before gitcp kept which restore a client knows of.
+        # An older gitcp wrote this binding, without the restore that the client knows.
         return None
     return restore
 
 
 def told(workspace: Workspace, binding: Binding | None) -> str | None:
-    """Returns what a client's model is told as a turn begins, or None."""
+    """Returns the message to a client's model as a turn begins, or None."""
     restore = overtaking(workspace, binding)
     if binding is None or restore is None:
         return None
@@ -61,7 +61,7 @@ def branch_name(workspace: Workspace, restore: Assigned) -> str:
 
 
 def save_files(workspace: Workspace, draft: "Draft") -> Checkpoint | None:
-    """Saves the files alone, where the work tree stands; returns what was made."""
+    """Saves only the files, on the work tree's current branch; returns the new checkpoint."""
     from gitcp.checkpoints.save import save  # noqa: PLC0415  mostly nothing is due
     from gitcp.checkpoints.standing import stands_on  # noqa: PLC0415
 
@@ -73,9 +73,9 @@ def save_files(workspace: Workspace, draft: "Draft") -> Checkpoint | None:
 
 
 def save_changed(workspace: Workspace, client: Client) -> Checkpoint | None:
-    """Saves what changed in the files, as a client is closed that was asked nothing.
+    """Saves changed files, as a client without any message is closed.
 
-    If nothing was saved before, nothing has changed.
+    Without an earlier checkpoint nothing counts as changed.
     """
     from gitcp.checkpoints.standing import stands_on  # noqa: PLC0415  mostly nothing is due
     from gitcp.store.draft import Draft  # noqa: PLC0415
@@ -90,10 +90,10 @@ def save_changed(workspace: Workspace, client: Client) -> Checkpoint | None:
 def save_beside(
     workspace: Workspace, client: Client, restore: Assigned
 ) -> Checkpoint | None:
-    """Saves what changed since a restore, without a conversation: it is no turn.
+    """Saves changes since a restore without the conversation, because this is not a turn.
 
-    The client's words are of another moment than these files. They are saved once it
-    continues with a new prompt.
+    The conversation and these files are from different moments. The next prompt saves the
+    conversation.
     """
     from gitcp.store.draft import Draft  # noqa: PLC0415  mostly nothing is due
 
@@ -105,8 +105,8 @@ def save_beside(
 
 
 def _restored(workspace: Workspace, restore: Assigned) -> int | None:
-    """Returns the number of what a restore went back to, or None."""
-    # If no restore overtook a client, its hook has no use for these.
+    """Returns the number of the checkpoint that a restore restored, or None."""
+    # Only the hook of a client that has not seen a restore needs these.
     from gitcp.checkpoints.reach import Reach, readable  # noqa: PLC0415
 
     checkpoint = readable(Reach(workspace.store), restore)

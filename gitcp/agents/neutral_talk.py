@@ -1,7 +1,7 @@
 """Converts any conversation into the neutral form, which another client can import.
 
-For those forms that no module of `gitcp.clients` exchanges: a message's role, its texts,
-calls of tools and their results.
+For the forms that no module of `gitcp.clients` exchanges: a message's role, its texts, tool
+calls and their results.
 """
 
 from collections import Counter
@@ -83,7 +83,7 @@ def _ident(block: dict[str, Any]) -> str | None:
 
 
 def _answered(block: dict[str, Any]) -> str | None:
-    """Returns the id of the call that a block answers, if it does."""
+    """Returns the id of the call that a block answers, if it answers one."""
     response = block.get("functionResponse")
     if isinstance(response, dict):
         return _ident(response)

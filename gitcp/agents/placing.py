@@ -1,4 +1,4 @@
-"""Writes files into a client's own folder: none outside it, and replaces none."""
+"""Writes new files into a client's own folder; never outside it, and never over a file."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from gitcp.clients.client import GrownList, ResumeFiles
 from gitcp.durable import make_directories, storage, sync_directory
 from gitcp.errors import StorageError
 
-# File systems that have no hard links say one of these.
+# The errors of file systems without hard links.
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS})
 
 
@@ -18,7 +18,7 @@ def place(written: ResumeFiles) -> None:
 
     Raises:
         StorageError: a file would lie outside the client's folder, exists already,
-            or cannot be written. What was written before it stays.
+            or cannot be written. Files written before it stay.
     """
     for path, _ in written.files:
         _check(written.root, path)
@@ -38,7 +38,7 @@ def place(written: ResumeFiles) -> None:
 
 
 def _check(root: Path, path: Path) -> None:
-    """Raises unless a path, as it is spelled, lies below the client's folder."""
+    """Raises unless a path, as spelled, lies below the client's folder."""
     inside = path.is_relative_to(root) and path != root
     if not inside or ".." in path.parts or "\0" in str(path):
         raise StorageError(
@@ -51,7 +51,7 @@ def _check(root: Path, path: Path) -> None:
 def _write_new(path: Path, data: bytes) -> None:
     """Writes a new file that only its owner may read, as the clients do.
 
-    It has its name only once it is whole, and never replaces another.
+    The file gets its name only once it is complete, and never replaces another file.
     """
     make_directories(path.parent, private=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -79,8 +79,8 @@ def _create(path: Path, data: bytes) -> None:
 def _grow(index: GrownList) -> None:
     """Adds an entry to a list of the client's, unless the client just changed it.
 
-    It is the one file that is replaced: without its entry the client does not find the
-    conversation, and the rest of it stays as it was.
+    This is the only file that gitcp replaces: without the entry the client does not find
+    the conversation. The other entries stay as they were.
     """
     try:
         present: bytes | None = index.path.read_bytes()

@@ -5,15 +5,15 @@ from gitcp.clients import triggers
 from gitcp.clients.client import Client, Event
 from gitcp.project.workspace import Workspace
 
-# Bytes: what is given costs the agent tokens each time.
+# In bytes: each reminder costs the agent tokens.
 _MOST = 2_048
 
 
 def reminder(workspace: Workspace, client: Client, event: Event) -> str | None:
-    """Returns what an agent is given as a session begins; None if nothing is due.
+    """Returns the reasons to give to an agent as a session begins; None if none are due.
 
-    By default that is after a compaction and in a new conversation. A conversation that
-    is resumed has its own reasons in it.
+    By default they are due after a compaction and in a new conversation. A resumed
+    conversation already contains its own.
     """
     wanted = workspace.settings.inject_context
     if event.what != triggers.SESSION_START or wanted == "off":

@@ -1,4 +1,4 @@
-"""After a restore, writes the conversation to where its client looks for it."""
+"""After a restore, writes the conversation where its client looks for it."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ from gitcp.store.numbers import last_restore
 
 
 class Resumption(NamedTuple):
-    """How to continue a restored conversation: a command, or what the user does instead."""
+    """How to continue a restored conversation: a command, or what to do instead."""
 
     agent: str
     agent_session: str
@@ -36,7 +36,7 @@ class Resumption(NamedTuple):
     told: str | None = None
 
     def shown(self, here: str) -> str | None:
-        """Returns the command for a shell that is in a directory; None if there is none."""
+        """Returns the command for a shell in a directory; None if there is no command."""
         if not self.command:
             return None
         import shlex  # noqa: PLC0415  only a resumption that is shown
@@ -52,17 +52,17 @@ class Resumption(NamedTuple):
 def place(
     top: Path | None, environment: Mapping[str, str] | None = None
 ) -> ClientPlaces:
-    """Returns where clients are looked for."""
+    """Returns where to look for clients."""
     return ClientPlaces(
         top, Path.home(), os.environ if environment is None else environment
     )
 
 
 def check_agent(target: Checkpoint, agent: str | None) -> None:
-    """Raises if a conversation is not one that an agent can resume.
+    """Raises if an agent cannot resume a conversation.
 
     Raises:
-        UsageError: the agent is not known, or the conversation is another's.
+        UsageError: the agent is not known, or the conversation is another client's.
     """
     if agent is None:
         return
@@ -78,7 +78,7 @@ def check_agent(target: Checkpoint, agent: str | None) -> None:
 
 
 def is_foreign(checkpoint: Checkpoint) -> bool:
-    """Whether any of a checkpoint's conversation was made elsewhere."""
+    """Whether any part of a checkpoint's conversation was made elsewhere."""
     return (
         checkpoint.manifest.conversation is not None
         and checkpoint.origin.logs is not None
@@ -86,16 +86,16 @@ def is_foreign(checkpoint: Checkpoint) -> bool:
 
 
 def can_resume(checkpoint: Checkpoint) -> bool:
-    """Whether a checkpoint has a conversation of a client that gitcp knows."""
+    """Whether a checkpoint's conversation is of a client that gitcp knows."""
     held = checkpoint.manifest.conversation
     return held is not None and registry.known(held.kind)
 
 
 def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
-    """Returns how to continue a conversation that its client has as a checkpoint has it.
+    """Returns how to continue a conversation that its client has just as a checkpoint has it.
 
-    None if the client has continued since, or has not got it, or if it was made
-    elsewhere. Nothing is written.
+    None if the client has continued it since or does not have it, or if it was made
+    elsewhere. Writes nothing.
     """
     held = checkpoint.manifest.conversation
     if held is None or held.agent_session is None or is_foreign(checkpoint):
@@ -114,11 +114,11 @@ def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | No
 
 
 def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | None:
-    """Writes a checkpoint's conversation as a new one of its client.
+    """Writes a checkpoint's conversation as a new conversation of its client.
 
-    `checkpoint` is the newest checkpoint of the branch that continues: what is said in the new
-    conversation grows it. None if there is nothing that a client could resume.
-    The caller has asked whether a conversation that was made elsewhere may go there.
+    `checkpoint` is the newest of its branch, and later messages are saved on that branch.
+    Returns None if there is nothing that a client could resume. If the conversation was
+    made elsewhere, the caller has checked that the client may get it.
 
     Raises:
         StorageError: a file could not be written.
@@ -136,7 +136,7 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
 
 
 def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
-    """Returns a checkpoint's conversation, of whatever client, and where it continues.
+    """Returns a checkpoint's conversation, of any client, and the directory to continue in.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -171,9 +171,9 @@ def write_for(
     client: Client,
     conversation: StoredConversation,
 ) -> Resumption:
-    """Writes a conversation for a client whose own it was not, as `write_back` does.
+    """Writes another client's conversation for a client, as `write_back` does.
 
-    What is said in it is stored apart from what the checkpoint has.
+    Later messages are stored apart from the conversation in the checkpoint.
 
     Raises:
         StorageError: a file could not be written.
@@ -216,7 +216,7 @@ def _placed(
 
 
 def become(resumption: Resumption) -> NoReturn:
-    """Has the client that continues a conversation replace this process.
+    """Replaces this process by the client that continues a conversation.
 
     Raises:
         StorageError: the client cannot be started.
@@ -238,7 +238,7 @@ def _binding(
     source: str,
     restore: str | None,
 ) -> Binding:
-    """Returns what to know of a conversation that was written for a client."""
+    """Returns the binding of a conversation that was written for a client."""
     return Binding(
         agent,
         written.session,
@@ -255,14 +255,14 @@ def _binding(
 
 
 def _before(workspace: Workspace, checkpoint: Checkpoint) -> str:
-    """Returns the id of what a branch was at before a restore was appended to it."""
+    """Returns the id of a branch's tip before a restore was appended to it."""
     parents = checkpoint.raw.parents
     before = workspace.store.checkpoint(parents[0]) if parents else None
     return before.id if before is not None else checkpoint.id
 
 
 def _directory(workspace: Workspace, recorded: str | None) -> Path:
-    """Returns where to continue: where the conversation was, if that is in this project."""
+    """Returns the directory to continue in: the recorded one, if it is in this project."""
     if recorded is not None and os.path.isdir(recorded):
         real = Path(os.path.realpath(recorded))
         if real.is_relative_to(os.path.realpath(workspace.top)):
@@ -271,7 +271,7 @@ def _directory(workspace: Workspace, recorded: str | None) -> Path:
 
 
 def _names_beside(checkpoint: Checkpoint, source: str) -> dict[str, str]:
-    """Returns the files stored beside a conversation: their sources, by their own names."""
+    """Returns the sources of the files stored beside a conversation, by file name."""
     names = {}
     for component, entry in logs.sources(
         checkpoint.log_tree, "conversation", checkpoint.objects
@@ -286,7 +286,7 @@ def _names_beside(checkpoint: Checkpoint, source: str) -> dict[str, str]:
 
 
 def _refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
-    """Raises if what was made elsewhere is more than gitcp rebuilds; reads none of it."""
+    """Raises if a conversation made elsewhere is too large to rebuild; reads none of it."""
     checkpoint.refuse_if_vast()
     size = sum(
         checkpoint.objects.header(oid)[1]

@@ -1,6 +1,7 @@
 """Finds the agent session in whose shell a command runs.
 
-Clients say so in the environment of what their agents start: see docs/decisions/0083.
+Clients name the session in the environment of their agents' commands: see
+docs/decisions/0083.
 """
 
 from collections.abc import Mapping
@@ -17,9 +18,9 @@ def in_shell_of(
 ) -> AgentSession | None:
     """Returns the session whose agent runs this command, or None if that is not known.
 
-    Only a session counts that gitcp's hooks know in this work tree, and that has not ended:
-    the next checkpoint of any other may never come. If one client was started in the
-    shell of another, the environment names both, and not which of them is the inner one.
+    Only counts a session that gitcp's hooks know in this work tree and that has not ended:
+    any other session may never get a next checkpoint. If one client was started in the
+    shell of another, the environment names both, and does not say which is the inner one.
     """
     found = [*_named(workspace, environment), *_told(workspace, environment)]
     if len(found) != 1 or found[0] is None or found[0].ended:
@@ -30,7 +31,7 @@ def in_shell_of(
 def _named(
     workspace: Workspace, environment: Mapping[str, str]
 ) -> list[Binding | None]:
-    """Returns the sessions that are named by their ids; None for one that is not known."""
+    """Returns the sessions that variables name by id; None for an unknown session."""
     idents = {
         agent: environment[variable]
         for agent, variable in registry.SESSION_VARIABLES.items()
@@ -40,7 +41,7 @@ def _named(
 
 
 def _told(workspace: Workspace, environment: Mapping[str, str]) -> list[Binding | None]:
-    """Returns the open session of each client that names itself alone; None for several."""
+    """Returns the open session of each client that names only itself; None for several."""
     found: list[Binding | None] = []
     for agent, variable in registry.CLIENT_VARIABLES.items():
         if environment.get(variable):

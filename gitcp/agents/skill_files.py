@@ -18,7 +18,7 @@ from gitcp.git.repository import Repository
 from gitcp.project.installers import Done
 
 _SCOPES = SCOPES[:2]
-# As after an update of gitcp that brings new ones.
+# For instance, an update of gitcp brought new files.
 _INCOMPLETE = "files are missing: run `gitcp install skill --scope {}` again"
 
 
@@ -34,10 +34,10 @@ class _Present(NamedTuple):
 
 
 def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
-    """Writes the files of a scope, the user's own by default; again, and nothing changes.
+    """Writes the files of a scope, the user's own by default; idempotent.
 
     Raises:
-        UsageError: the scope is not one, or there is no project.
+        UsageError: there is no such scope, or no project.
         PartialError: written, except for files that are not ours.
         StorageError: a file cannot be written.
     """
@@ -90,7 +90,7 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
         for path, _ in ours:
             with durable.storage(f"removing {path}"):
                 durable.remove(path)
-        # The first one has made the directories that those after it lie in.
+        # The first file's record counts the directories that later files lie in.
         for path, created_directories in reversed(ours):
             _remove_directories(path, created_directories)
         left += [
@@ -110,13 +110,13 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
 
 
 def installed(what: str, places: ClientPlaces, repository: Repository) -> list[Done]:
-    """Returns the scopes in which files are in place; a note says where some are not."""
+    """Returns the scopes in which files are in place; a note says if some are missing."""
     del repository
     return in_scopes(places, what)
 
 
 def in_scopes(places: ClientPlaces, what: str = "skill") -> list[Done]:
-    """Returns what `installed` does, wherever it is asked."""
+    """Does the same as `installed`, without a repository."""
     installations = []
     for scope in _SCOPES:
         with suppress(UsageError, OSError):
@@ -154,14 +154,14 @@ def _root(places: ClientPlaces, scope: str) -> str:
 def _notes(files: list[SkillFile]) -> tuple[str, ...]:
     by_clients: dict[str, list[str]] = {}
     for one in files:
-        # A command's name is what is typed; of a skill its place is what matters.
+        # A command is named by what the user types, a skill by its path.
         by_clients.setdefault(one.clients, []).append(one.typed or str(one.path))
     return tuple(f"{clients}: {', '.join(by)}" for clients, by in by_clients.items())
 
 
 def _look(path: Path) -> _Present:
     try:
-        # A link is the user's, wherever it points; to open a pipe would never end.
+        # A link belongs to the user, wherever it points; opening a pipe would never end.
         if not stat.S_ISREG(path.lstat().st_mode):
             return _Present(there=True, mark=None)
         return _Present(there=True, mark=skill.mark_of(path.read_bytes()))
@@ -177,7 +177,7 @@ def _whose(one: SkillFile, present: _Present) -> str:
 
 
 def _make(directory: Path) -> int:
-    """Makes a directory and returns how many were made for it."""
+    """Makes a directory and returns how many directories were made for it."""
     count = 0
     current = directory
     while not os.path.lexists(current):
@@ -188,7 +188,7 @@ def _make(directory: Path) -> int:
 
 
 def _remove_directories(path: Path, count: int) -> None:
-    """Removes what was made for a file, as far as nothing else is in there."""
+    """Removes the directories made for a file, if they are empty."""
     directory = path.parent
     for _ in range(count):
         try:

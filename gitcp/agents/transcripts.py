@@ -1,7 +1,7 @@
-"""Reads what agents' transcripts have gained since the last checkpoint.
+"""Reads the records that agents' transcripts have gained since the last checkpoint.
 
-A save costs what was added: `known_sources` tells whether a file still begins as it was
-stored. Only at the borders of a session is all of it compared.
+The cost of a save depends on the added records: `known_sources` tells whether a file still
+begins as it was stored. Only after a compaction and at a session's end is all compared.
 """
 
 import os
@@ -41,9 +41,9 @@ def gather(
     *,
     thorough: bool = False,
 ) -> Gathered:
-    """Returns what a conversation's files hold beyond a checkpoint.
+    """Returns the records in a conversation's files that a checkpoint does not hold.
 
-    Waits, for three seconds at most, until the client has written what the event speaks of.
+    Waits, for at most three seconds, until the client has written the event's records.
     """
     settle(client, event, source, tip)
     gathered: list[NewRecords] = []
@@ -61,7 +61,7 @@ def gather(
 
 
 def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) -> None:
-    """Waits until the transcript holds what the event promised, or three seconds are over."""
+    """Waits until the transcript holds the event's records, or three seconds are over."""
     path = event.subagent or event.transcript
     if path is None:
         return
@@ -78,7 +78,7 @@ def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) ->
             size = now
             tail = read(path, at)
             if not tail and tip is not None and tip.trailers.trigger == event.what:
-                # Another hook for the same event was faster, and has stored it.
+                # Another hook for the same event was faster, and has stored the records.
                 tail = read(path, max(0, at - _TAIL))
             if client.is_flushed(event, tail):
                 return
@@ -88,9 +88,9 @@ def settle(client: Client, event: Event, source: str, tip: Checkpoint | None) ->
 
 
 def note(path: Path, record: bytes) -> None:
-    """Adds a record to a transcript that we keep for a client which keeps none.
+    """Appends a record to a transcript that gitcp writes for a client without its own.
 
-    One write, so that two hooks at once do not mix.
+    Uses a single write, so that records of concurrent hooks do not mix.
 
     Raises:
         StorageError: the transcript cannot be written.
@@ -105,18 +105,18 @@ def note(path: Path, record: bytes) -> None:
 
 
 def meta(tip: Checkpoint | None, source: str) -> Meta | None:
-    """Returns what a checkpoint holds of a source, or None."""
+    """Returns a checkpoint's metadata of a source, or None."""
     if tip is None:
         return None
     return logs.meta(tip.log_tree, LogName("conversation", source), tip.objects)
 
 
 def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
-    """Returns what a checkpoint does not hold; all of a file that was rewritten."""
+    """Returns the bytes that a checkpoint lacks; all bytes of a file that was rewritten."""
     if not records.whole or tip is None or one.path is None:
         return records.data
     name = LogName("conversation", records.source)
-    # All of it was read: what was changed in the middle is news, too.
+    # All of it was read, so a change in the middle counts as new, too.
     held = logs.begins(tip.log_tree, name, memoryview(records.data), tip.objects)
     return records.data[held.bytes :] if held is not None else records.data
 
@@ -159,7 +159,7 @@ def _records(
         more = known.beyond(path, held, where, tip, exact=False, thorough=thorough)
     if held is None or more is None:
         data = reread()
-        # A file that is gone is not a reason to forget what it held.
+        # If a file is gone, its stored content stays.
         return made(data, whole=True) if data else None
     tail = whole_lines(more)
     if not tail:
@@ -176,10 +176,10 @@ def _size(path: Path) -> int:
 
 
 def read(path: Path, start: int = 0, size: int = -1) -> bytes:
-    """Returns a file from some byte on; nothing if it cannot be read.
+    """Returns the bytes of a file from an offset on; empty if the file cannot be read.
 
-    Only what a regular file holds at this moment: a device or a pipe has no end, and
-    what a client claims to be its transcript may be one.
+    Reads a regular file only, up to its present size: the path that a client names as its
+    transcript may be a device or a pipe, which has no end.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
