@@ -30,9 +30,9 @@ def copy(
     tips: Iterable[str],
     ours: Iterable[str],
 ) -> None:
-    """Makes one pack of what the tips reach and none of ours does, and moves it in.
+    """Packs the objects that the tips reach and none of ours does, and moves in the pack.
 
-    Whatever else came stays behind.
+    Everything else in the quarantine stays there.
 
     Raises:
         TransferError: the pack cannot be made.
@@ -67,7 +67,7 @@ def copy(
     pack = base.with_name(f"adopted-{word}.pack")
     if pack.stat().st_size <= _EMPTY_PACK:
         return
-    # Another process may be moving in the same objects under the name git gave them.
+    # Another process may be moving in the same objects under the name that git chose.
     mine = f"{word} {txn.scratch.name}".encode()
     name = hashlib.sha1(mine, usedforsecurity=False).hexdigest()
     with durable.storage("copying the session"):
@@ -77,7 +77,7 @@ def copy(
 def adopt(
     store: Store, txn: Transaction, key: BranchKey, oid: str, *, suffix: str
 ) -> Outcome:
-    """Makes or fast-forwards the branch of the same name; where both grew, forks.
+    """Makes or fast-forwards the branch of the same name; if the two diverged, forks.
 
     The fork is called `<branch>~<suffix>`. Its objects are in the repository already.
 
@@ -109,23 +109,23 @@ def adopt(
 
 
 def fork(store: Store, txn: Transaction, theirs: Checkpoint, suffix: str) -> Outcome:
-    """Keeps their line under a name of its own; the same line twice makes one fork."""
+    """Keeps their line under another name; the same line twice makes one fork."""
     kept = keep_beside(store, txn, theirs, suffix)
     result = FORKED if kept.is_new else UP_TO_DATE
     return Outcome(theirs.session, theirs.branch, result, kept.branch, kept.commit)
 
 
 def remember(txn: Transaction, ref: str, seen: str | None, new: str) -> None:
-    """Notes where a branch of a remote is; what another process noted since stands."""
+    """Notes a remote's tip, unless another process has noted one since."""
     with suppress(BranchMovedError):
         txn.move_ref(ref, expect=seen, new=new)
 
 
 def suffix_of(remote: str) -> str:
-    """Returns what a remote adds to the name of a branch of its own."""
+    """Returns the suffix for the forks of a remote's branches."""
     pattern = shard_pattern.parse(remote)
     if pattern is not None:
         return pattern.stem
-    # The last part of a URL; a name of a remote may hold slashes, too.
+    # The last part of a URL; the name of a remote may contain slashes, too.
     last = remote.rstrip("/").rpartition("/")[2]
     return last.removesuffix(".git") or "remote"

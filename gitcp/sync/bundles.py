@@ -67,13 +67,14 @@ def export(
 ) -> Exported:
     """Writes all branches of a checkpoint's session to a git bundle.
 
-    The file stands by itself: it holds the project's own history below the session,
-    too, as far as a remote had it when the session began. What no remote has is looked
-    through first, as a push does it: the default gate refuses secrets as the settings say.
+    The file is complete: it also holds the project's own history below the session, as
+    far as a remote had it when the session began. As before a push, what no remote has is
+    scanned first: the default gate refuses secrets as the settings say.
 
     Raises:
         WouldOverwriteError: the file is there, and `force` was not given.
-        UsageError: what is there is no file, as a device, or the directory is missing.
+        UsageError: the path is not a regular file (a device, say), or its directory is
+            missing.
         SecretsFoundError: the bundle would hold secrets; nothing was written.
         TransferError: the bundle cannot be written.
     """
@@ -117,7 +118,7 @@ def export(
 
 
 def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> None:
-    """Bundles these very commits: git itself would read the refs again, and move on."""
+    """Bundles exactly these commits; git itself would read the refs, which may have moved."""
     refs = {key.ref: oid for key, oid in tips.items()}
     repository = workspace.repository
     _bring(repository, refs.values())
@@ -132,12 +133,12 @@ def _bundle(workspace: Workspace, path: Path, tips: Mapping[RefKey, str]) -> Non
 
 
 def _bring(repository: Repository, tips: Iterable[str]) -> None:
-    """Fetches what a partial clone has left at its remote of what the file is to hold.
+    """Fetches the objects for the bundle that a partial clone has left at its remote.
 
     Raises:
-        TransferError: no remote sends it.
+        TransferError: no remote sends them.
     """
-    # A directory that was missing may name others that are.
+    # A directory that was missing may name others that are missing, too.
     for _ in range(safety.DEPTH_LIMIT if repository.objects.fetch else 0):
         listed = repository.git("rev-list", "--objects", "--missing=print", *tips)
         missing = [line[1:] for line in listed.splitlines() if line.startswith(b"?")]
@@ -147,7 +148,7 @@ def _bring(repository: Repository, tips: Iterable[str]) -> None:
 
 
 class TakenIn(NamedTuple):
-    """The outcomes of branches and ledgers, and the form of ids that they were converted from."""
+    """The outcomes of branches and ledgers; the form of ids that they were converted from."""
 
     outcomes: list[Outcome]
     converted_from: ObjectFormat | None
@@ -156,12 +157,13 @@ class TakenIn(NamedTuple):
 def take_in(workspace: Workspace, path: Path) -> TakenIn:
     """Adopts the branches in a file that `export` wrote.
 
-    Everything in it is checked first, in a repository beside ours; if anything is
-    wrong, nothing is adopted. A branch that is here already is fast-forwarded; where
-    both grew, theirs becomes a fork. Nothing is overwritten. The ledger of its steps is
-    among them, first, with an empty branch. What has ids of another form is converted.
+    Everything in it is validated first, in quarantine; if anything is wrong, nothing is
+    adopted. A branch that is here already is fast-forwarded; if the two diverged, theirs
+    becomes a fork. Nothing is overwritten. The first outcome is that of the ledger of
+    steps, with an empty branch. Objects with ids of another form are converted.
 
     Raises:
+        UsageError: the path is not a file.
         TransferError: the file is not such a bundle, or git refuses its content.
         CorruptError: a checkpoint in it is damaged or inconsistent.
         UnsafePathError: the bundle holds a path that must not be written.
@@ -193,7 +195,7 @@ def take_in(workspace: Workspace, path: Path) -> TakenIn:
 
 
 def _fetched(workspace: Workspace, path: Path) -> tuple[dict[RefKey, str], Fetch]:
-    """Returns the tips in a file, and what brings their objects into a quarantine."""
+    """Returns the tips in a file, and a function that fetches their objects."""
     repository = workspace.repository
     tips = _tips(workspace, repository, path)
 
@@ -206,7 +208,7 @@ def _fetched(workspace: Workspace, path: Path) -> tuple[dict[RefKey, str], Fetch
 def _converted(
     workspace: Workspace, txn: Transaction, path: Path, form: ObjectFormat
 ) -> tuple[dict[RefKey, str], Fetch]:
-    """Does what `_fetched` does, of a file whose ids have another form."""
+    """Does the same as `_fetched`, for a file whose ids have another form."""
     settings = workspace.settings.sharing
     bounds = bounds_of(settings)
     apart = Quarantine(txn, "other-form", bounds, form)

@@ -1,7 +1,7 @@
 """Converts the sessions of a repository whose ids have another form (docs/format.md, 26).
 
-The converted checkpoints count as made elsewhere, as all that is imported; but a commit
-that was made here, and went there and back, is the one that it was.
+The converted checkpoints count as made elsewhere, as everything that is imported. But a
+commit that was made here, converted there, and comes back, becomes the original commit.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,20 +37,20 @@ class SessionConverter:
         self._ours = ours.objects
         self._pack = pack
         self._bounds = bounds
-        # What a commit of theirs is here, and the other way round.
+        # Our commits by theirs, and the reverse.
         self._images: dict[bytes, bytes] = {}
         self._sources: dict[bytes, bytes] = {}
         self._there = ObjectConverter(
             self._theirs, pack, ours.form, self._images.get, bounds
         )
-        # What a commit of ours would be there: to compare, not to keep.
+        # Converts our commits to their form, only to compare the ids.
         self._hasher = Hasher(theirs.form)
         self._back = ObjectConverter(
             self._ours, self._hasher, theirs.form, self._sources.get
         )
 
     def tips(self, tips: Mapping[RefKey, str]) -> dict[RefKey, str]:
-        """Returns what tips of theirs are here; what is new of them is in the pack.
+        """Returns our commits for their tips; new objects are in the pack.
 
         Raises:
             CorruptError, UnsafePathError: something there is damaged.
@@ -101,7 +101,7 @@ class SessionConverter:
         for page in read_pages(read, tip.hex(), ref)[0]:
             oid = bytes.fromhex(page.oid)
             self._take(oid, self._commit(oid), ObjectConverter.page)
-            # A checkpoint may name one that a purge has replaced since.
+            # A checkpoint may name a ledger commit that a purge has replaced since.
             for old in page.purged:
                 if len(old) == self._theirs.form.digits:
                     self._images.setdefault(bytes.fromhex(old), self._images[oid])
@@ -112,9 +112,9 @@ class SessionConverter:
         commit: Commit,
         make: Callable[[ObjectConverter, bytes, Commit], bytes],
     ) -> None:
-        """Finds or makes what a commit of theirs is here.
+        """Finds or makes our commit for one of theirs.
 
-        What it says of itself is not believed: ours has to give that very commit.
+        The commit's own claim is not trusted: ours, converted, has to give that very commit.
         """
         for word in reversed(converted(commit)):
             with suppress(CorruptError, UnsafePathError, ValueError):
@@ -141,6 +141,6 @@ class SessionConverter:
 
 
 def _name(commit: Commit) -> object:
-    """Returns what a checkpoint or a ledger's commit is known by in any repository."""
+    """Returns what identifies a checkpoint or a ledger commit in any repository."""
     checkpoint = trailers_of(commit)
     return checkpoint.id if checkpoint is not None else ledger_trailers(commit)

@@ -1,4 +1,4 @@
-"""Makes blobs, trees and commits again with ids of another form (docs/format.md, 26)."""
+"""Converts blobs, trees and commits to ids of another form (docs/format.md, 26)."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
@@ -20,9 +20,9 @@ from gitcp.git.objects import BLOB, COMMIT, IN_MEMORY, TREE, Objects
 _TREE_LIMIT = 16 * 1024 * 1024
 _COMMIT_LIMIT = 32 * 1024 * 1024
 _HINT = "nothing of it was adopted; do not use it"
-# A few trees may stand for very many: each that is left out is listed by its path.
+# A few trees may hold a great many gitlinks, and each one left out is listed by its path.
 _GITLINKS = 10_000
-# The reason why what another repository's commit stands for is not in the tree.
+# The reason to list for a gitlink that is not in the converted tree.
 _LEFT_OUT = "submodule"
 
 
@@ -37,7 +37,7 @@ class ObjectWriter(Protocol):
 
 
 class Hasher:
-    """An `ObjectWriter` that keeps nothing: it only says what the ids would be."""
+    """An `ObjectWriter` that stores nothing: it only returns the ids."""
 
     def __init__(self, form: ObjectFormat) -> None:
         self._form = form
@@ -55,16 +55,16 @@ class Hasher:
 
 
 class _Made(NamedTuple):
-    """A tree that was made again, None for an empty one; how many gitlinks are left out."""
+    """A converted tree, None if it is empty, and how many gitlinks it leaves out."""
 
     oid: bytes | None
     gitlinks: int
 
 
 class ObjectConverter:
-    """Makes objects of one repository again, as those of another form; each once.
+    """Converts objects of one repository to another form; each object once.
 
-    `named` returns what a commit is in the other form, None for one that is not there.
+    `named` returns the converted id of a commit, or None if that was not converted.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class ObjectConverter:
         named: Callable[[bytes], bytes | None],
         bounds: QuarantineLimits | None = None,
     ) -> None:
-        """Takes where to, in which form, and how much may be read: None for one's own."""
+        """`bounds` limits how much is read from `source`; None if it is our repository."""
         self._source = source
         self._target = target
         self._form = form
@@ -83,15 +83,15 @@ class ObjectConverter:
         self._bounds = bounds
         self._blobs: dict[bytes, bytes] = {}
         self._trees: dict[bytes, _Made] = {}
-        # The names of chunked files, by what they were.
+        # The new names of chunked files, by their old ones.
         self._chunked: dict[bytes, bytes] = {}
         self._objects = 0
         self._size = 0
 
     def checkpoint(self, oid: bytes, commit: Commit) -> bytes:
-        """Makes a checkpoint again, and returns the raw commit.
+        """Converts a checkpoint, and returns the raw commit.
 
-        A commit above it that `named` does not know is the user's own, and left out.
+        A parent that `named` does not know is the user's commit, and is left out.
 
         Raises:
             CorruptError, UnsafePathError: the checkpoint is damaged, or a tree is not valid.
@@ -119,7 +119,7 @@ class ObjectConverter:
             ) from exc
 
     def page(self, oid: bytes, commit: Commit) -> bytes:
-        """Makes a commit of a ledger again, and returns it raw.
+        """Converts a ledger commit, and returns the raw commit.
 
         Raises:
             CorruptError: the ledger commit is damaged.
@@ -151,10 +151,10 @@ class ObjectConverter:
     # --- checkpoints -----------------------------------------------------------------
 
     def _root(self, oid: bytes, commit: Commit) -> bytes:
-        """Returns the root tree of a checkpoint, made again."""
+        """Returns the converted root tree of a checkpoint."""
         entries = self._read_tree(commit.tree)
         own = self._read_tree(entries.pop(layout.RESERVED).oid)
-        # First: it says what the pointers in the files are to be.
+        # First, because it converts the pointers in the files.
         chunks = self._chunks(own.pop(layout.CHUNKS, None))
         files, gitlinks = self._entries(entries, 0)
         inner, _ = self._entries(own, 0, without=layout.CHECKPOINT)
@@ -162,7 +162,7 @@ class ObjectConverter:
         if news:
             listed = manifests.encode_skipped([*self._skipped(oid, own), *news])
             inner[layout.SKIPPED] = Entry(FILE, self._target.add(BLOB, listed))
-        # No commit holds the tree of the files: its id is all that is wanted.
+        # No commit holds the tree of the files, so only its id is needed.
         tree = self._form.oid(TREE, trees.encode(files)) if files else None
         manifest = converted.manifest(
             self._read(own[layout.CHECKPOINT].oid, BLOB, _TREE_LIMIT),
@@ -179,7 +179,7 @@ class ObjectConverter:
         return self._target.add(TREE, trees.encode(root))
 
     def _chunks(self, lists: Entry | None) -> Entry | None:
-        """Makes the lists of chunked files again; their names are ids of whole contents."""
+        """Converts the lists of chunked files; their names are ids of whole contents."""
         if lists is None:
             return None
         made = {}
@@ -196,7 +196,7 @@ class ObjectConverter:
         return Entry(DIRECTORY, self._target.add(TREE, trees.encode(made)))
 
     def _renamed(self, name: ChunkedName, root: bytes) -> bytes:
-        """Returns the name of a chunked file in the other form, and makes its pointer."""
+        """Returns the name of a chunked file in the other form, and converts its pointer."""
         before = self._source.form.hasher(BLOB, name.size)
         after = self._form.hasher(BLOB, name.size)
         left = name.size
@@ -222,9 +222,9 @@ class ObjectConverter:
     def _left_out(
         self, oid: bytes, entries: trees.Tree, own: trees.Tree, gitlinks: int
     ) -> list[Skipped]:
-        """Returns the nested repositories that are not in the list of what is left out.
+        """Returns the nested repositories that `skipped.jsonl` does not list yet.
 
-        What their commits are called in the other form is not known here.
+        They are left out, because the ids of their commits in the other form are unknown.
         """
         if gitlinks > _GITLINKS:
             raise ValueError(f"it holds {gitlinks:,} nested repositories")
@@ -303,7 +303,7 @@ class ObjectConverter:
         return self._again(oid, kind, limit)
 
     def _again(self, oid: bytes, kind: str, limit: int) -> bytes:
-        """Returns what is counted already."""
+        """Reads an object that was counted before."""
         _, size = self._source.header(oid)
         if size > limit and self._bounds is not None:
             raise ValueError(f"the {kind} {oid.hex()} has {size:,} bytes")

@@ -1,4 +1,4 @@
-"""Decrypts what a pull fetched, and refuses plaintext where it must be encrypted."""
+"""Decrypts fetched commits, and refuses plaintext if it should have been encrypted."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
@@ -27,12 +27,12 @@ from gitcp.sync.validate import ObjectValidator, Rejection
 
 # These are about the pull, not about one branch of it.
 _ABOUT_ALL = (TransferError, StorageError)
-# No form is as large: a larger object need not be read to rule it out.
+# No encrypted commit is larger, so a larger object is ruled out without reading it.
 _LARGEST = 4 * 1024 * 1024
 
 
 class PullDecryption:
-    """Decrypts what a pull fetched."""
+    """Decrypts the commits that a pull fetched."""
 
     def __init__(self, workspace: Workspace, remote: str) -> None:
         self._workspace = workspace
@@ -42,12 +42,12 @@ class PullDecryption:
         self._advertised: dict[RefKey, str] = {}
 
     def stand_for(self, there: Mapping[RefKey, str]) -> dict[RefKey, str]:
-        """Takes what a remote has; returns what that stands for, where that is known."""
+        """Notes a remote's tips; returns what they stand for, or the tips if unknown."""
         self._advertised |= there
         return self._encrypted.stand_for(there)
 
     def tips(self, sessions: set[str]) -> frozenset[str]:
-        """Returns the forms that are here of some sessions."""
+        """Returns the tips of the encrypted commits that are here of some sessions."""
         return frozenset(
             oid for key, oid in self._encrypted.tips.items() if key.session in sessions
         )
@@ -61,8 +61,7 @@ class PullDecryption:
     ) -> tuple[dict[RefKey, str], dict[RefKey, Rejection]]:
         """Returns the commits that tips stand for, and what is wrong with the others.
 
-        A tip that is not encrypted stands for itself, unless it
-        should be.
+        A tip that is not encrypted stands for itself, unless it should be encrypted.
 
         Raises:
             TransferError: the plaintext exceeds a limit.
@@ -96,7 +95,7 @@ class PullDecryption:
         return plain, bad
 
     def note(self, txn: Transaction, key: RefKey, plain: str) -> None:
-        """Notes the form that a branch or ledger has there now."""
+        """Notes the encrypted commit that a branch or ledger has there now."""
         form = self._advertised[key]
         if form != plain and self._encrypted.plain(key, form) is None:
             ref = key.encrypted_ref(self._remote)
@@ -104,7 +103,7 @@ class PullDecryption:
 
 
 class _Opener:
-    """Opens what is `locked`, with the keys that are here."""
+    """Decrypts the commits of the `locked` branches and ledgers, with the keys here."""
 
     def __init__(
         self,
@@ -124,7 +123,7 @@ class _Opener:
         self._pages: PageDecryptor | None = None
 
     def open(self, key: RefKey, form: str) -> str | Rejection:
-        """Returns the commit that a form stands for, or what is wrong with it.
+        """Returns the commit that an encrypted commit stands for, or what is wrong with it.
 
         Raises:
             TransferError: the plaintext exceeds a limit.
@@ -168,12 +167,12 @@ class _Opener:
         return known
 
     def flush(self) -> None:
-        """Makes what was opened readable in the quarantine."""
+        """Makes decrypted objects readable in the quarantine."""
         if self._opening is not None:
             self._opening.flush()
 
     def close(self) -> None:
-        """Discards what was not."""
+        """Discards decrypted objects that were not flushed."""
         if self._opening is not None:
             self._opening.close()
 

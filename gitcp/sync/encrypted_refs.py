@@ -1,7 +1,7 @@
 """Tracks the encrypted commits that a remote has, and what they stand for.
 
-Those that were made for it, or opened from it, are kept below `refs/gitcp/e/<remote>/`,
-those of ledgers below `refs/gitcp/efx/<remote>/`.
+Those that were made for it, or fetched and decrypted, are kept: those of branches below
+`refs/gitcp/e/<remote>/`, those of ledgers below `refs/gitcp/efx/<remote>/`.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ from gitcp.sync import tracking
 
 
 def encrypted_header(commit: Commit) -> Encrypted | EncryptedPage | None:
-    """Returns what a form says it stands for, or None for any other commit."""
+    """Returns the header of an encrypted commit or tombstone, or None for any other commit."""
     return encrypted_of(commit) or encrypted_page_of(commit)
 
 
@@ -34,7 +34,7 @@ class _Form(NamedTuple):
 
 
 def _below(objects: Objects, tip: str) -> Iterator[_Form]:
-    """Yields the forms, or notes of forms, that a tip reaches, the tip first."""
+    """Yields the encrypted commits, or tombstones, that a tip reaches, the tip first."""
     met: set[str] = set()
     ahead = [tip]
     while ahead:
@@ -50,7 +50,7 @@ def _below(objects: Objects, tip: str) -> Iterator[_Form]:
 
 
 class EncryptedRefs:
-    """The encrypted commits that one remote has, or is to have, as far as known here."""
+    """The encrypted commits that one remote has, or will be sent, as far as known here."""
 
     def __init__(self, workspace: Workspace, remote: str) -> None:
         self._objects = workspace.repository.objects
@@ -64,32 +64,35 @@ class EncryptedRefs:
         self.tips = tracking.encrypted(self._refs, self._remote)
 
     def line(self, key: RefKey) -> Iterator[tuple[str, str]]:
-        """Yields each form of a branch or ledger and what it stands for, the tip first."""
+        """Yields each encrypted commit of a branch or ledger, the tip first.
+
+        Yields its id and that of the commit it stands for.
+        """
         tip = self.tips.get(key)
         for form in _below(self._objects, tip) if tip is not None else ():
             yield form.header.form or form.oid, form.header.plain
 
     def plain(self, key: RefKey, form: str) -> str | None:
-        """Returns the commit that a form of a branch stands for, if it is known here."""
+        """Returns the commit that an encrypted commit of a branch stands for, if known here."""
         newest = next(self.line(key), None)
         if newest is None or newest[0] == form:
             return newest[1] if newest is not None else None
-        # One that was never here is in no line; of notes only the line can tell.
+        # A commit that was never here is in no line. Behind tombstones, only the line tells.
         if not self.is_tombstone(key) and not self._objects.exists(bytes.fromhex(form)):
             return None
         return next((plain for oid, plain in self.line(key) if oid == form), None)
 
     def stand_for(self, there: Mapping[RefKey, str]) -> dict[RefKey, str]:
-        """Returns what a remote's tips stand for; themselves where that is not known."""
+        """Returns the commits that a remote's tips stand for, or the tips if unknown."""
         return {key: self.plain(key, oid) or oid for key, oid in there.items()}
 
     def is_tombstone(self, key: RefKey) -> bool:
-        """Whether the forms of a branch are not here, but notes of them."""
+        """Whether tombstones replace the encrypted commits of a branch here."""
         newest = next(self.line(key), None)
         return newest is not None and newest[0] != self.tips[key]
 
     def of_session(self, session: str) -> dict[str, str]:
-        """Returns all forms of a session's branches that are here; what they stand for."""
+        """Returns the encrypted commits of a session's branches here, and what they stand for."""
         found: dict[str, str] = {}
         for key in self.tips:
             if (
@@ -104,16 +107,16 @@ class EncryptedRefs:
         return found
 
     def of_ledger(self, session: str) -> dict[str, str]:
-        """Returns all forms of a session's ledger that are here; what they stand for."""
+        """Returns the encrypted commits of a session's ledger here, and what they stand for."""
         key = LedgerKey(session)
         return {} if self.is_tombstone(key) else dict(self.line(key))
 
 
 def forget(workspace: Workspace, old: Collection[str]) -> None:
-    """Replaces the encrypted commits of purged commits by notes of what stood for what.
+    """Replaces the encrypted commits of purged commits by tombstones.
 
-    A form has the files as they were, and a ciphertext can be read with any recipient's
-    key. The notes record what a remote has until it is replaced there.
+    An encrypted commit has the old files, and any recipient's key decrypts its records.
+    The tombstones record what a remote has until it is replaced there.
 
     Raises:
         StorageError: the disk refused.
@@ -132,7 +135,7 @@ def forget(workspace: Workspace, old: Collection[str]) -> None:
 def _tombstone(
     txn: Transaction, empty: bytes, tip: str, forms: Mapping[str, _Form]
 ) -> bytes:
-    """Returns the note of a form; before it come those of all that it reaches."""
+    """Returns the tombstone of an encrypted commit, above those of all that it reaches."""
     notes: dict[str, bytes] = {}
     ahead = [tip]
     while ahead:

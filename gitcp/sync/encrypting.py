@@ -1,6 +1,6 @@
-"""Encrypts what a push sends: decides what, and for which recipients.
+"""Decides which commits a push encrypts, and to which recipients; encrypts them.
 
-Here checkpoints and ledgers stay as they are. A remote has their encrypted forms.
+Checkpoints and ledgers stay as they are here. A remote has their encrypted commits.
 """
 
 from collections import deque
@@ -24,14 +24,14 @@ _TRIES = 20
 
 
 class Outgoing(NamedTuple):
-    """An update as it is sent; `replaces` says that it replaces what is there."""
+    """An update as it is sent; `replaces` if it is not a fast-forward of the commit there."""
 
     update: Update
     replaces: bool = False
 
 
 class _Encryptors(NamedTuple):
-    """What encrypts, within one transaction."""
+    """The encryptors of checkpoints and ledger commits, within one transaction."""
 
     txn: Transaction
     checkpoints: Encryptor
@@ -39,7 +39,7 @@ class _Encryptors(NamedTuple):
 
 
 def recipients_of(workspace: Workspace) -> tuple[str, ...]:
-    """Returns whom the settings name to encrypt to."""
+    """Returns the recipients that the settings name."""
     given = workspace.settings.sharing.encrypt_to
     return () if given == (OFF,) else given
 
@@ -48,10 +48,10 @@ def recipients_of(workspace: Workspace) -> tuple[str, ...]:
 def encryption_for(
     workspace: Workspace, remote: str, *, reencrypt: bool
 ) -> "Iterator[PushEncryption]":
-    """Opens what encrypts a push to a remote; what is encrypted is held until it ends.
+    """Opens the encryption of a push to a remote; encrypted objects are held until it ends.
 
     Raises:
-        EncryptionError: a key is invalid, or the library is missing; or there are no
+        EncryptionError: a key is invalid, the library is missing, or there are no
             recipients to `reencrypt` to.
     """
     encrypted = EncryptedRefs(workspace, remote)
@@ -77,7 +77,7 @@ def encryption_for(
 
 
 class PushEncryption:
-    """What a push to one remote encrypts; nothing if there are no recipients."""
+    """The encryption of a push to one remote; encrypts nothing if there are no recipients."""
 
     def __init__(
         self,
@@ -95,11 +95,11 @@ class PushEncryption:
         self._encrypted = encrypted
         self._encryptors = encryptors
         self.reencrypt = reencrypt
-        # What was encrypted again: all addresses of a remote get the same.
+        # Commits encrypted in this push: all addresses of a remote get the same.
         self._again: dict[tuple[RefKey, str], str] = {}
 
     def stand_for(self, advertised: Mapping[RefKey, str]) -> dict[RefKey, str]:
-        """Returns what a remote's tips stand for, where that is known."""
+        """Returns the commits that a remote's tips stand for, or the tips if unknown."""
         self._encrypted.read()
         return self._encrypted.stand_for(advertised)
 
@@ -124,7 +124,7 @@ class PushEncryption:
             )
 
     def is_plaintext(self, advertised: str | None) -> bool:
-        """Whether a tip of the remote is unencrypted, and is to be encrypted."""
+        """Whether a tip of the remote is unencrypted although it should be encrypted."""
         if self._encryptors is None or advertised is None:
             return False
         oid = bytes.fromhex(advertised)
@@ -136,10 +136,11 @@ class PushEncryption:
     def encrypt(
         self, updates: Mapping[RefKey, Update], advertised: Mapping[RefKey, str]
     ) -> dict[RefKey, Outgoing]:
-        """Returns what to send in place of updates; `advertised` is what is there.
+        """Returns what to send in place of updates; `advertised` are the remote's tips.
 
-        A form is made once, and noted before it is sent: a push that was interrupted, or
-        comes again, sends the same. One that replaces what is there is noted by `sent`.
+        An encrypted commit is made once, and noted before it is sent. So another push,
+        after an interruption for example, sends the same one. `sent` notes those that
+        replace a commit there.
 
         Raises:
             EncryptionError: something cannot be encrypted.
@@ -155,7 +156,7 @@ class PushEncryption:
         return outgoing
 
     def sent(self, key: RefKey, outgoing: Outgoing) -> None:
-        """Notes that the remote has what a push sent of a branch."""
+        """Notes that the remote has the encrypted commit that a push sent."""
         if self._encryptors is None or not outgoing.replaces:
             return
         with suppress(BranchMovedError):
@@ -182,7 +183,7 @@ class PushEncryption:
             try:
                 encryptors.txn.publish(ref, expect=standing, new=bytes.fromhex(form))
             except BranchMovedError:
-                # Another push of this repository was faster: what it made is used.
+                # Another push of this repository was faster: use the commit that it made.
                 self._encrypted.read()
                 continue
             self._encrypted.tips[key] = form
@@ -202,7 +203,7 @@ class PushEncryption:
         return form
 
     def _continues(self, form: str, standing: str) -> bool:
-        """Whether an encrypted commit is on one that stands."""
+        """Whether an encrypted commit descends from the one that the ref points to."""
         met = {form}
         ahead = deque(met)
         while ahead:
@@ -220,7 +221,7 @@ class PushEncryption:
     def _known(
         self, encryptor: Encryptor, key: BranchKey, update: Update
     ) -> dict[str, str]:
-        """Returns forms that the new one may stand on, by what they stand for."""
+        """Returns possible parents of the new encrypted commit, by what they stand for."""
         if self.reencrypt:
             return {}
         encrypted = self._encrypted
@@ -229,16 +230,16 @@ class PushEncryption:
             newest = None
         if newest is not None and update.old is not None:
             if not self._follows(update.old, update.new):
-                # It replaces what is there, and shares most records with it.
+                # It replaces the branch there, and shares most records with it.
                 return encryptor.reuse(reversed(list(encrypted.line(key))))
             if newest[1] == update.old:
-                # By far the most frequent: the branch has grown.
+                # By far the most frequent case: the branch has grown.
                 return {newest[1]: newest[0]}
         known: dict[str, str] = {}
         for form, plain in encrypted.of_session(key.session).items():
             known.setdefault(plain, form)
         if newest is not None:
-            # Above all those of this very branch: the remote's is one of them.
+            # Prefer those of this very branch: the remote's tip is one of them.
             known |= {plain: form for form, plain in encrypted.line(key)}
             encryptor.recall(newest[0])
         return known
@@ -252,7 +253,7 @@ class PushEncryption:
         )
 
     def _known_pages(self, key: LedgerKey, update: Update) -> dict[str, str]:
-        """Returns forms of a ledger that the new one may stand on, likewise."""
+        """Returns possible parents of a new encrypted ledger commit, as `_known` does."""
         if self.reencrypt or self._encrypted.is_tombstone(key):
             return {}
         newest = next(self._encrypted.line(key), None)
@@ -263,7 +264,7 @@ class PushEncryption:
         return {plain: form for form, plain in self._encrypted.line(key)}
 
     def _grew_alone(self, new: str, old: str) -> bool:
-        """Whether no line was joined since a page: then nothing leads around it."""
+        """Whether there was no join since a ledger commit, so every path leads through it."""
         oid = new
         while oid != old:
             parents = self._objects.commit(bytes.fromhex(oid)).parents

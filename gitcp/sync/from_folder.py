@@ -36,7 +36,7 @@ from gitcp.worktree import journal
 _OWN = "refs/gitcp/"
 _SUFFIX = "folder"
 _SECTION = "gitcp."
-# Files to which lines are added; of the others, what is here already stays.
+# Lines are added to these files; any other file that is here already stays as it is.
 _LINES = ("labels.jsonl", "pulled.jsonl", "pending.jsonl")
 _FILES = ("current.json", "brought.json", "hooks.log")
 _DIRECTORIES = ("agents", "damaged")
@@ -44,23 +44,24 @@ _JOURNAL = "restore.json"
 
 
 class MovedIn(NamedTuple):
-    """The outcomes of the branches, and the numbers that changed: was and is."""
+    """The outcomes of the branches, and the numbers that changed: old and new."""
 
     branches: list[Outcome]
     numbers: list[tuple[int, int]]
 
 
 def move_in(workspace: Workspace, store: PrivateStore) -> MovedIn:
-    """Moves all that a private store has into a repository, and removes the store.
+    """Moves everything from a private store into a repository, and removes the store.
 
-    Killed at any moment, it is finished by the next call: each step can be done again, and
-    the store goes last. A branch of the repository's own that has the same name stays; that
-    of the store becomes a fork beside it.
+    If it is killed at any moment, the next call finishes it: each step can be repeated,
+    and the store is removed last. If the repository has a branch of the same name that
+    diverged, that stays, and the store's branch becomes a fork beside it.
 
     Raises:
-        UsageError: this is a linked work tree, or the folder is below the top of this repository.
+        UsageError: there is no git repository, this is a linked work tree, or the
+            store belongs to a folder above or below the top of this repository.
         TransferError: the two name their objects by different hashes.
-        RestoreInterruptedError: a restore has to be ended first.
+        RestoreInterruptedError: a restore has to be finished or aborted first.
         BusyError: another process is at work.
         StorageError, GitFailedError: something is left in the store.
     """
@@ -104,7 +105,7 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
 def _take(
     workspace: Workspace, store: PrivateStore
 ) -> tuple[list[Outcome], list[tuple[Assigned, int]]]:
-    """Takes what is not here yet; returns branches, and numbers there and here."""
+    """Moves what is not here yet; returns branches, and numbers there and here."""
     ours = workspace.repository
     theirs = private_stores.open_store(store, workspace.top)
     if theirs.form is not ours.form:
@@ -146,7 +147,7 @@ def _take(
 
 
 def _is_begun(ours: Repository, theirs: Repository) -> bool:
-    """Whether all that is here came from the store, by a call that was killed."""
+    """Whether everything here came from the store, in a call that was killed."""
     have, has = ours.refs.list(_OWN), theirs.refs.list(_OWN)
     return have.items() <= has.items()
 
@@ -177,7 +178,7 @@ def _branches(workspace: Workspace, theirs: Repository) -> list[Outcome]:
 
 
 def _state(ours: Repository, theirs: Repository) -> None:
-    """Takes over keys, and what lies beside the objects."""
+    """Moves keys, and the state files beside the objects."""
     with durable.storage("taking over the state of the private store"):
         ours.make_directory(ours.store_dir)
         _keys(ours, theirs)
@@ -192,9 +193,9 @@ def _state(ours: Repository, theirs: Repository) -> None:
 
 
 def _keys(ours: Repository, theirs: Repository) -> None:
-    """Takes over the key, and first the files that 0.1.0 made beside it.
+    """Moves the key, but first the files that 0.1.0 made beside it.
 
-    Later our own key could be theirs already, and these would not count as our own.
+    After the key, ours could be theirs already, and those files would not count as ours.
     """
     for purpose in (LEDGER, FINGERPRINTS):
         DerivedKey(ours, purpose).adopt(DerivedKey(theirs, purpose))
@@ -209,26 +210,26 @@ def _files(directory: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, target: Path, repository: Repository) -> None:
-    """Copies a file, unless there is one."""
+    """Copies a file, unless the target exists."""
     if source.is_file() and not os.path.lexists(target):
         repository.make_directory(target.parent)
         durable.replace(target, source.read_bytes())
 
 
 def _add_lines(source: Path, target: Path) -> None:
-    """Puts those lines of a file that are missing in front of another's."""
+    """Adds the lines of one file that another lacks, at the front of that one."""
     if not source.is_file():
         return
     raw = target.read_bytes() if target.is_file() else b""
     present = set(raw.split(b"\n"))
     missing = [line for line in source.read_bytes().split(b"\n") if line not in present]
     if missing:
-        # The last line about a thing counts, and what is here is younger.
+        # The last line about a thing counts, and the lines here are newer.
         durable.replace(target, b"".join(line + b"\n" for line in missing) + raw)
 
 
 def _settings(ours: Repository, theirs: Repository) -> None:
-    """Takes over settings that the repository does not have itself."""
+    """Copies settings that the repository does not have itself."""
     have = _local(ours)
     for name, values in _local(theirs).items():
         if name.startswith(_SECTION) and not have.get(name):

@@ -8,11 +8,11 @@ from gitcp.store.store import Store
 
 
 def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
-    """Whether the line below one tip is that below another, pruned and perhaps grown.
+    """Whether the line that ends in `line` is the line of `of`, pruned and perhaps longer.
 
-    That is: nothing but older checkpoints is missing in it, and what it has is the same:
-    ids, numbers, files, conversation and words. Both tips are commits; one that is not
-    here is no form of anything.
+    It is if only older checkpoints are missing in it, and the others are the same: ids,
+    numbers, files, conversation and words. Both tips are commits; the result is false if
+    either is not here.
     """
     objects = store.repository.objects
     if of == line or not all(objects.exists(bytes.fromhex(tip)) for tip in (of, line)):
@@ -28,9 +28,9 @@ def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
 
 
 def goes_back(store: Store, seen: str, oid: str) -> bool:
-    """Whether what a remote had once (`seen`) is not in what it has now.
+    """Whether a remote rewound a branch: the line of `oid` lacks its earlier tip `seen`.
 
-    Both are commits that are here.
+    A pruned branch does not count. Both are commits that are here.
     """
     if seen == oid:
         return False
@@ -43,10 +43,10 @@ def goes_back(store: Store, seen: str, oid: str) -> bool:
 
 
 def was_purged(store: Store, old: str, line: str) -> bool:
-    """Whether a commit was purged, and one on the line below a tip stands for it.
+    """Whether a commit was purged, and a commit on the line below a tip replaces it.
 
-    The old one is not here any more. The line has to be one's own: what a stranger's
-    says of itself is not proof.
+    The old one is not here any more. The line has to be our own: the claim of a line that
+    was made elsewhere is not proof.
     """
     start = store.checkpoint(line)
     return start is not None and any(
@@ -57,9 +57,9 @@ def was_purged(store: Store, old: str, line: str) -> bool:
 def was_pruned(store: Store, seen: str, line: str) -> bool:
     """Whether the tip that a remote had when it was last seen was pruned from a line.
 
-    A branch that is gone there has a gap in its place, of which the next checkpoint says
-    that one was pruned. That alone would fit a branch that grew apart: what was pulled of
-    such a one stands on a branch of its own.
+    If so, the line has a gap at its number, and the next checkpoint records that an older
+    one was pruned. A branch that diverged could look the same. But then the pulled
+    checkpoints are on a branch of their own, so no branch of the session may have `seen`.
     """
     if seen == line or not store.repository.objects.exists(bytes.fromhex(seen)):
         return False
@@ -86,12 +86,12 @@ def was_pruned(store: Store, seen: str, line: str) -> bool:
 
 
 def _found(wanted: Checkpoint, line: Iterator[Checkpoint]) -> bool:
-    """Looks for the same checkpoint further down a line."""
+    """Whether a line holds the same checkpoint."""
     return any(same(one, wanted) for one in line if one.id == wanted.id)
 
 
 def same(one: Checkpoint, other: Checkpoint) -> bool:
-    """Whether two commits are one checkpoint, but for what was pruned before them."""
+    """Whether two commits are one checkpoint, except for what was pruned before them."""
     return one == other or (
         one.raw.tree == other.raw.tree
         and one.raw.committer == other.raw.committer

@@ -29,14 +29,14 @@ from gitcp.sync.validate import (
     list_incoming,
 )
 
-# git holds objects in memory only one by one: what needs more than this is a bomb.
+# git holds objects in memory only one by one: a transfer that needs more is a bomb.
 MEMORY = 384 * 1024 * 1024
 
-# Each look below a prefix reads all packed refs.
+# Each list of the refs below a prefix reads all packed refs.
 _MANY = 20
 
 Fetch = Callable[[Quarantine, Limits], None]
-# Decrypts: returns the commits that tips stand for, and what is wrong with others.
+# Decrypts: returns the commits that tips stand for, and what is wrong with the others.
 Decrypt = Callable[
     [Repository, Mapping[RefKey, str], ObjectValidator, QuarantineLimits],
     tuple[dict[RefKey, str], dict[RefKey, Rejection]],
@@ -55,7 +55,7 @@ class Validated(NamedTuple):
 
 
 def bounds_of(settings: Sharing) -> QuarantineLimits:
-    """Returns what a pull may bring."""
+    """Returns how much a pull may fetch."""
     return QuarantineLimits(
         settings.pull_max_size,
         settings.pull_max_file,
@@ -65,7 +65,7 @@ def bounds_of(settings: Sharing) -> QuarantineLimits:
 
 
 def limits_of(settings: Sharing) -> Limits:
-    """Returns how long a transfer may be silent and may take."""
+    """Returns how long a transfer may be silent, and how long it may take in all."""
     return Limits(settings.transfer_timeout, settings.transfer_limit)
 
 
@@ -81,13 +81,13 @@ def validate(
 ) -> Validated:
     """Fetches into a quarantine and validates each branch and each ledger.
 
-    `ours` are commits of this repository: what they reach is not looked at again. A
-    session whose ledger is unfit is so itself: what it did would not be known. What is
-    encrypted is opened by `decrypt` and validated after that; `good` are the commits it
-    stands for.
+    `ours` are commits of this repository: what they reach is not validated again. A
+    session whose ledger is refused is refused as well, because its steps would not be
+    known. `decrypt` decrypts encrypted commits before they are validated; `good` has the
+    commits that they stand for.
 
     Raises:
-        TransferError: git refuses what came, or it is more than may come.
+        TransferError: git refuses the fetched objects, or they exceed a limit.
     """
     settings = workspace.settings.sharing
     bounds = bounds_of(settings)
@@ -124,7 +124,7 @@ def validate(
     theirs = Store(repository)
     _check_branches(theirs, validator, tips, bad, incoming, bounds.size)
     good = {key: oid for key, oid in tips.items() if key not in bad}
-    # Of several reasons a refusal shows the first ones: those for branches.
+    # A refusal shows only the first reasons, so the branches come first.
     ordered = sorted(bad.items(), key=lambda item: isinstance(item[0], LedgerKey))
     return Validated(theirs, good, dict(ordered))
 
@@ -149,10 +149,10 @@ def _check_branches(
                 bad[key] = rejection
     if not verify_new(theirs, good, incoming, LogRoom(room)):
         return
-    # One for all: each by itself may be large enough to take long.
+    # All branches share one limit: each by itself may be large enough to take long.
     shared = LogRoom(room)
     for branch in good:
-        # What branches share would be named for one of them only.
+        # Checked together, a fault that branches share would be named for one only.
         problems = verify_new(theirs, [branch], incoming, shared)
         if problems:
             unsafe = any(problem.unsafe for problem in problems)
@@ -177,7 +177,7 @@ def _check_ledger(
         return None
     mine = pages_of(workspace.repository, key, ours)
     theirs = pages_of(repository, key, oid)
-    # What was taken out on one side must not come back by a join with the other.
+    # A join must not bring back records that one side has purged.
     for purged, other, problem in (
         (
             mine,
@@ -201,7 +201,7 @@ def _branch_refs(tips: Mapping[RefKey, str]) -> dict[str, str]:
 
 
 def _misnamed(theirs: Store, key: BranchKey, oid: str) -> Rejection | None:
-    """Returns what is wrong if a ref points to what is not a tip of that branch."""
+    """Returns what is wrong if a ref does not point to a tip of that branch."""
     try:
         tip = theirs.checkpoint(oid)
         if tip is None:
@@ -223,7 +223,7 @@ def _sentence(problem: Problem) -> str:
 
 
 def refusal(source: str, bad: Mapping[RefKey, Rejection]) -> GitcpError:
-    """Returns the error for what was rejected."""
+    """Returns the error for rejected branches and ledgers."""
     message = f"{source}: {joined([each.text for each in bad.values()])}"
     hint = "nothing of it was adopted; do not use it"
     if any(each.unsafe for each in bad.values()):
@@ -239,8 +239,8 @@ def refusal(source: str, bad: Mapping[RefKey, Rejection]) -> GitcpError:
 def our_tips(workspace: Workspace, keys: Collection[RefKey]) -> frozenset[str]:
     """Returns the commits of ours that another repository may know.
 
-    Those are HEAD, branches, what was seen of remotes, the same sessions and the same
-    ledgers; not the thousands of other sessions there may be.
+    Those are HEAD, the branches, the remote-tracking branches, and the tips of the same
+    sessions and ledgers; not those of other sessions, of which there may be thousands.
     """
     refs = workspace.repository.refs
     tips: set[str] = set()

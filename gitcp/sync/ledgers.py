@@ -29,7 +29,7 @@ def here(workspace: Workspace) -> dict[LedgerKey, str]:
     """Returns the ledgers of this repository and their tips.
 
     Raises:
-        StorageError: what they hold could not be put into git.
+        StorageError: their write-ahead logs could not be drained.
     """
     drain_logs(workspace.repository, timeout=workspace.settings.lock_timeout)
     listed = workspace.repository.refs.list(layout.EFFECTS)
@@ -41,7 +41,7 @@ def of(workspace: Workspace, session: str) -> dict[LedgerKey, str]:
     """Returns the ledger of one session and its tip, if it has one.
 
     Raises:
-        StorageError: what it holds could not be put into git.
+        StorageError: its write-ahead log could not be drained.
     """
     drain_logs(workspace.repository, timeout=workspace.settings.lock_timeout)
     key = LedgerKey.of(session)
@@ -50,7 +50,7 @@ def of(workspace: Workspace, session: str) -> dict[LedgerKey, str]:
 
 
 def pages_of(repository: Repository, key: LedgerKey, tip: str) -> list[LedgerCommit]:
-    """Returns the pages of a ledger below a commit, in whatever repository.
+    """Returns the ledger commits below a tip, in any repository.
 
     Raises:
         CorruptError, FormatTooNewError: the ledger cannot be read.
@@ -65,7 +65,7 @@ def pages_of(repository: Repository, key: LedgerKey, tip: str) -> list[LedgerCom
 def commits_of(
     workspace: Workspace, key: LedgerKey, tip: str
 ) -> tuple[set[str], set[str]]:
-    """Returns the commits of a ledger, and those that stood for some before a purge.
+    """Returns the commits of a ledger, and those that a purge has replaced.
 
     Raises:
         CorruptError, FormatTooNewError: the ledger cannot be read.
@@ -75,7 +75,7 @@ def commits_of(
 
 
 def name_of(workspace: Workspace, key: LedgerKey, tips: Mapping[BranchKey, str]) -> str:
-    """Returns the name of a session; one that is cut in a ref is whole in its tips."""
+    """Returns the name of a session; if the ref has it truncated, a tip has the whole name."""
     name = decode(key.session)
     for branch, oid in tips.items() if name is None else ():
         if branch.ledger == key:
@@ -84,7 +84,7 @@ def name_of(workspace: Workspace, key: LedgerKey, tips: Mapping[BranchKey, str])
 
 
 def holds(workspace: Workspace, key: LedgerKey, oid: str) -> bool:
-    """Whether our ledger of a session has a commit, or one that stands for it."""
+    """Whether our ledger of a session has a commit, or the one that a purge replaced it by."""
     ours = workspace.repository.refs.read(key.ref)
     if not oid or ours == oid:
         return True
@@ -96,7 +96,7 @@ def holds(workspace: Workspace, key: LedgerKey, oid: str) -> bool:
 def news(
     workspace: Workspace, remote: str, theirs: Mapping[LedgerKey, str]
 ) -> Iterator[LedgerKey]:
-    """Yields the ledgers of a remote that hold what ours do not."""
+    """Yields the ledgers of a remote that hold records that ours lack."""
     refs = workspace.repository.refs
     for key, oid in theirs.items():
         seen = refs.read(key.tracking_ref(remote))
@@ -110,10 +110,10 @@ def take_over(
     ledgers: Mapping[LedgerKey, str],
     tips: Mapping[BranchKey, str],
 ) -> list[Outcome]:
-    """Adopts ledgers whose objects are here and were validated, as are those of `tips`.
+    """Adopts ledgers; their objects and those of `tips` are here, and validated.
 
     Raises:
-        BusyError: another process kept one.
+        BusyError: another process kept a ledger locked.
         StorageError: the disk refused.
     """
     outcomes = []
@@ -127,13 +127,13 @@ def take_over(
 def note(
     workspace: Workspace, txn: Transaction, remote: str, theirs: Mapping[LedgerKey, str]
 ) -> list[Outcome]:
-    """Notes what a remote has; returns the ledgers that were rewound there."""
+    """Notes the ledgers that a remote has; returns those that were rewound there."""
     repository = workspace.repository
     rewound = []
     for key, oid in theirs.items():
         ref = key.tracking_ref(remote)
         seen = repository.refs.read(ref)
-        # What was purged here may be there still: a ref to it would stop git's gc.
+        # A commit that was purged here may still be there: a ref to it would stop git's gc.
         if seen == oid or not repository.objects.exists(bytes.fromhex(oid)):
             continue
         if seen is not None and seen not in commits_of(workspace, key, oid)[0]:

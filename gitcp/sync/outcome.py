@@ -6,7 +6,7 @@ CREATED, FAST_FORWARD = "created", "fast-forward"
 UP_TO_DATE, FORKED, REJECTED = "up-to-date", "forked", "rejected"
 # Replaced by the same line without its oldest checkpoints.
 PRUNED = "pruned"
-# The same as before, encrypted to others.
+# The same as before, encrypted to other recipients.
 RE_ENCRYPTED = "re-encrypted"
 
 
@@ -15,7 +15,7 @@ class Outcome(NamedTuple):
 
     `result` is one of the words above. `name` is the branch that it became: there, after a
     push; here, after a pull. `branch` and `name` are empty for a ledger. `commit` is its
-    tip, None if nothing could be adopted; `reason` says why where that is news.
+    tip, None if nothing could be adopted. `reason` explains the result if that is needed.
     `address` tells the addresses of one remote apart, and is empty if it has only one.
     """
 
@@ -29,7 +29,7 @@ class Outcome(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The session and the branch, as a person is told."""
+        """The session and the branch, as they are shown to the user."""
         return f"{self.session}/{self.branch}" if self.branch else self.session
 
 

@@ -13,14 +13,14 @@ from gitcp.trust.trusted_remotes import is_trusted
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree.plan import Left
 
-# A checkpoint may differ from HEAD in everything; this many changes are looked at.
+# A checkpoint may differ from HEAD in everything; at most this many changes are checked.
 _LOOKED_AT = 20_000
 
 
 class Foretold(NamedTuple):
-    """Paths that differ from HEAD and would stay out, and the agent of a conversation.
+    """Paths that a restore would withhold, and the agent of a withheld conversation.
 
-    `agent` is None if there is no conversation that would be kept back.
+    The paths differ from HEAD. `agent` is None if no conversation would be withheld.
     """
 
     paths: tuple[Left, ...] = ()
@@ -30,9 +30,9 @@ class Foretold(NamedTuple):
 def foretold(
     workspace: Workspace, found: Checkpoint, bounds: Bounds | None = None
 ) -> Foretold:
-    """Returns what restoring a checkpoint without trust would leave out.
+    """Returns what a restore of a checkpoint without trust would withhold.
 
-    The files are compared with HEAD: the work tree is not looked at.
+    The files are compared with HEAD, not with the work tree.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -58,7 +58,7 @@ def foretold(
 
 
 def of_tips(workspace: Workspace, commits: list[str]) -> dict[str, Foretold]:
-    """Returns, by commit, what would be left out of each; nothing if nothing is."""
+    """Returns what would be withheld, by commit, without commits that lose nothing."""
     bounds = bounds_of(workspace) if commits else Bounds()
     made = {}
     for commit in commits:
@@ -66,7 +66,7 @@ def of_tips(workspace: Workspace, commits: list[str]) -> dict[str, Foretold]:
             tip = workspace.store.checkpoint(commit)
             told = foretold(workspace, tip, bounds) if tip else Foretold()
         except GitcpError:
-            # What is wrong with it is said where it is read.
+            # A command that reads this checkpoint reports the error.
             continue
         if told != Foretold():
             made[commit] = told

@@ -37,12 +37,12 @@ from gitcp.sync.tracking import tracked
 from gitcp.sync.validate import Rejection
 from gitcp.trust import trusted_remotes
 
-# Commits that a remote is told of, so that it need not send what is here.
+# At most so many commits are named to a remote, so that it need not send what is here.
 _TOLD = 200
 
 
 class _Fetched(NamedTuple):
-    """What was fetched: the commits that may be adopted, decrypted; the reasons of others."""
+    """The decrypted commits that may be adopted, and why the others are rejected."""
 
     good: dict[RefKey, str]
     bad: dict[RefKey, Rejection]
@@ -59,8 +59,9 @@ def pull(
     """Pulls sessions of a remote; all if none is named.
 
     Everything is validated before anything is adopted. A branch of ours is made or
-    fast-forwarded; where both grew, theirs becomes a fork. Files do not change. Ledgers
-    of steps come first: killed in between, more is known to be done than is here.
+    fast-forwarded; if the two diverged, theirs becomes a fork. Files do not change.
+    Ledgers of steps come first: after a crash in between, they have steps whose
+    checkpoints are not here yet.
 
     Raises:
         UsageError: there is no such remote.
@@ -75,7 +76,7 @@ def pull(
     there_at = sources.at(workspace.repository, name, patience)
     there = offered(there_at, name, sessions)
     decryption = PullDecryption(workspace, name)
-    # From here on an encrypted tip is what it stands for, where that is known.
+    # From here on, the commit that an encrypted tip stands for replaces it, if known.
     theirs = decryption.stand_for(there.tips)
     refs = workspace.repository.refs
     seen = tracked(refs, name)
@@ -116,7 +117,7 @@ def _to_fetch(
     tips: Mapping[RefKey, str],
     seen: Mapping[RefKey, str],
 ) -> dict[RefKey, str]:
-    """Returns the tips that are news here, as the remote has them."""
+    """Returns the tips that are new here, as the remote has them."""
     lacking = set(ledgers.news(workspace, remote, ledgers.among(theirs)))
     return {
         key: tips[key]
@@ -150,7 +151,7 @@ class _Source:
         self._decryption = decryption
 
     def fetch(self, tips: Mapping[RefKey, str]) -> _Fetched:
-        """Fetches, validates and copies in; returns also what is wrong with the rest.
+        """Fetches, validates and copies; also returns what is wrong with the rest.
 
         Raises:
             TransferError: the remote cannot be reached, or sends too much.
@@ -163,7 +164,7 @@ class _Source:
             sessions = sorted({key.ledger for key in tips})
             if len(sessions) == 1:
                 raise
-        # One bad session must not keep the others away.
+        # One bad session must not block the others.
         fetched = _Fetched({}, {})
         for number, session in enumerate(sessions):
             part = {key: oid for key, oid in tips.items() if key.ledger == session}
@@ -176,7 +177,7 @@ class _Source:
         return fetched
 
     def _near(self, tips: Mapping[RefKey, str], ours: frozenset[str]) -> list[str]:
-        """Returns the commits to tell the remote of; an argument list has an end."""
+        """Returns the commits to name to the remote; limited, as they become arguments."""
         repository = self._workspace.repository
         head, _ = repository.head()
         branches = list(_branches(tips))[:_TOLD]
@@ -206,7 +207,7 @@ class _Source:
             name=name,
             decrypt=self._decryption.open,
         )
-        # What is encrypted is kept beside what it stands for.
+        # Encrypted commits are kept beside the commits that they stand for.
         both = {*validated.good.values(), *(tips[key] for key in validated.good)}
         if both:
             copy(self._txn, validated.theirs.repository, both, ours)
@@ -214,7 +215,7 @@ class _Source:
 
 
 class _Adoption:
-    """Adopts what was fetched, and notes what the remote has."""
+    """Adopts fetched branches and ledgers, and notes the remote's tips."""
 
     def __init__(
         self,
@@ -234,7 +235,7 @@ class _Adoption:
         self.rewound: list[Outcome] = []
 
     def ledgers(self, theirs: Mapping[RefKey, str]) -> list[Outcome]:
-        """Adopts the ledgers that were fetched; `theirs` are all that the remote has."""
+        """Adopts the fetched ledgers; `theirs` are all that the remote has."""
         good, bad = self._fetched
         new = ledgers.among(good)
         outcomes = ledgers.take_over(self._workspace, new, _branches(good))
@@ -253,7 +254,7 @@ class _Adoption:
     def branch(
         self, key: BranchKey, oid: str, ours: str | None, seen: str | None
     ) -> Outcome:
-        """Adopts a branch; `ours` is its tip here, `seen` the one that was there before."""
+        """Adopts a branch; `ours` is its tip here, `seen` its tip there when last seen."""
         rejection = self._fetched.bad.get(key)
         if rejection is not None:
             session, branch = (decode(part) or part for part in key)
@@ -275,10 +276,10 @@ class _Adoption:
         return outcome
 
     def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
-        """Deals with a branch that was pruned on one side; None if it was on neither.
+        """Handles a branch that was pruned on one side; None if it was pruned on neither.
 
-        Ours is replaced only if that remote had all of it when it was last seen: no other
-        remote can remove checkpoints that it never had.
+        Ours is replaced only if the remote had all of it when it was last seen. So no remote
+        can remove checkpoints that it never had.
 
         Raises:
             BusyError: `gc` or a pruning is at work here.
@@ -321,7 +322,7 @@ class _Adoption:
 
 
 def _answered(source: Remote, seen: Iterable[RefKey]) -> list[RefKey]:
-    """Returns the branches of which a remote could say whether it has them."""
+    """Returns the branches about which the remote gave an answer."""
     return [
         key
         for key in seen
@@ -331,7 +332,7 @@ def _answered(source: Remote, seen: Iterable[RefKey]) -> list[RefKey]:
 
 
 def _short(workspace: Workspace, tips: Mapping[BranchKey, str]) -> tuple[str, ...]:
-    """Returns the sessions whose checkpoints say more was done than their ledger has."""
+    """Returns the sessions whose checkpoints name steps that their ledger lacks."""
     short = []
     for key, oid in tips.items():
         tip = workspace.store.checkpoint(oid)
@@ -343,6 +344,6 @@ def _short(workspace: Workspace, tips: Mapping[BranchKey, str]) -> tuple[str, ..
 
 
 def _purged_here(workspace: Workspace, key: BranchKey, oid: str) -> bool:
-    """Whether a remote has what was purged here: it must not come back."""
+    """Whether a remote's tip was purged here, so that it must not come back."""
     ours = workspace.repository.refs.read(key.ref)
     return ours is not None and ours != oid and was_purged(workspace.store, oid, ours)

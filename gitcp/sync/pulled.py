@@ -14,12 +14,12 @@ from gitcp.sync.validate import Rejection
 class Pulled(NamedTuple):
     """The result of a pull.
 
-    `ignored` are refs that are not a branch's; `rewound` the outcomes of branches whose
-    tip there was rewound; `gone` names those that were there once and are not; `refused`
-    says why some were not adopted. `ledgers` has the outcomes of the ledgers of steps; of
-    the sessions in `short` that remote has not all that their checkpoints say was done.
-    `silent` says which repositories of a pattern did not answer, `sharded` that the
-    remote is one.
+    `ignored` are refs that belong to no branch or ledger; `rewound` are the outcomes of
+    branches whose tip there was rewound; `gone` names branches that the remote no longer
+    has; `refused` says why some were not adopted. `ledgers` has the outcomes of the
+    ledgers of steps. For a session in `short`, the remote's ledger lacks steps that the
+    session's checkpoints name. `silent` says which repositories of a pattern did not
+    answer; `sharded` is true if the remote is a pattern.
     """
 
     branches: list[Outcome]
@@ -41,7 +41,7 @@ class Pulled(NamedTuple):
 def missing_there(
     seen: Iterable[RefKey], theirs: Mapping[RefKey, str]
 ) -> tuple[str, ...]:
-    """Returns the branches that a remote had when it was last seen, and has no more."""
+    """Returns the branches that a remote had when it was last seen and no longer has."""
     return tuple(
         "/".join(decode(part) or part for part in key)
         for key in seen
@@ -53,8 +53,8 @@ def refuse_rejected(pulled: Pulled, remote: str) -> None:
     """Raises if something was refused.
 
     Raises:
-        CorruptError, UnsafePathError: nothing else was there.
-        PartialError: the rest was adopted.
+        CorruptError, UnsafePathError: everything was refused.
+        PartialError: something was refused, and the rest was adopted.
     """
     if not pulled.refused:
         refuse_silent(pulled.silent)
@@ -76,7 +76,7 @@ def refuse_silent(silent: Sequence[str]) -> None:
     """Raises if some repositories of a pattern did not answer.
 
     Raises:
-        PartialError: what the others have was taken, or listed.
+        PartialError: some did not answer; what the others have was adopted, or listed.
     """
     if silent:
         raise PartialError(

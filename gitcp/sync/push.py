@@ -35,25 +35,26 @@ def push(
     interactive: bool = False,
     relay: Relay | None = None,
 ) -> list[Outcome]:
-    """Sends sessions (`SESSION` or `SESSION/BRANCH`; all where none is named).
+    """Sends sessions (`SESSION` or `SESSION/BRANCH`; all if none is named).
 
-    A branch only moves forward there. What cannot is `rejected`, and the rest is sent;
-    see `push_policy.refuse_rejected`. With `fork` a branch that diverged goes as a fork of
-    its own, which is made here first. With `pruned` a branch whose old checkpoints were
-    pruned here is replaced there, too, if it holds nothing else there; by lease. What
-    leaves is scanned first, by `gate`: the default refuses secrets as the settings
-    say. The ledger of a session's steps goes before its branches, and where it cannot, they
-    do not. If `gitcp.encryptTo` is set all is encrypted after that; with `re_encrypt`
-    all of it again, to whom the setting names now. With a `relay` all of this is done as
-    ever, but that replaces the remote.
+    A branch only moves forward there. A branch that cannot is `rejected`, and the rest is
+    sent; see `push_policy.refuse_rejected`. With `fork`, a diverged branch is forked here,
+    and the fork is sent. With `pruned`, a branch whose old checkpoints were pruned here is
+    replaced there, too, if it holds nothing else there; by lease. `gate` scans everything
+    before it leaves: the default refuses secrets as the settings say. The ledger of a
+    session's steps is sent before its branches; if it is rejected, they are not sent. If
+    `gitcp.encryptTo` is set, everything is then encrypted; with `re_encrypt`, everything
+    again, to the recipients that the setting names now. A `relay` receives the push in
+    place of the remote.
 
     Raises:
-        PlaintextError: a branch would be sent in plain text to where its ciphertext is.
+        PlaintextError: a branch would be sent as plaintext although its session is
+            encrypted there.
         EncryptionError: a session cannot be encrypted.
         SecretsFoundError: a session holds secrets; nothing was sent.
         UsageError: there is no such remote.
         NotFoundError: there is no such session.
-        TransferError: the remote cannot be reached, or broke off.
+        TransferError: the remote cannot be reached, or the transfer was interrupted.
     """
     workspace.refresh()
     name = remotes.find(
@@ -92,13 +93,13 @@ def _send(
 
 
 def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
-    """Returns the tips of the branches that are meant, and of their ledgers.
+    """Returns the tips of the chosen branches, and of their ledgers.
 
     Raises:
         NotFoundError: there is no such session or branch.
     """
     store = workspace.store
-    # Ledgers after branches: what a checkpoint says was done is in its ledger by then.
+    # Read ledgers after branches: then they have every step that a checkpoint names.
     if not sessions:
         tips = {
             key: oid for key, oid in store.refs().items() if not _imported(store, oid)
@@ -122,7 +123,7 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
 
 
 def _imported(store: Store, oid: str) -> bool:
-    """Whether a branch is nothing but what was imported, which is sent only if named."""
+    """Whether a branch was only imported; it is sent only if it is named."""
     with suppress(CorruptError):
         tip = store.checkpoint(oid)
         return tip is not None and tip.trailers.trigger == IMPORT
@@ -152,12 +153,12 @@ def _remember(
     tips: Mapping[RefKey, str],
     outcomes: Mapping[RefKey, Outcome],
 ) -> None:
-    """Notes what the remote has now, as a pull would."""
+    """Notes the tips that the remote has now, as a pull would."""
     noted = tracked(workspace.repository.refs, remote, outcomes)
     moves = []
     for key, outcome in outcomes.items():
         if outcome.name != outcome.branch:
-            # It is there by another name only.
+            # It is there only under another name.
             continue
         sent = outcome.result in {CREATED, FAST_FORWARD} or outcome.commit == tips[key]
         if sent and outcome.result not in {REJECTED, FORKED}:

@@ -26,12 +26,12 @@ Outcomes = dict[RefKey, Outcome]
 
 _TRIES = 30
 _LONGEST_PAUSE = 1.0
-# A push that was overtaken finds the ref moved. If it stands still for so many tries, the
-# server shows a fetch one thing and a push another.
+# If another push was faster, the ref has moved. If a lease fails so many times and the ref
+# has not moved, the server shows a fetch and a push different refs.
 _TRIES_UNMOVED = 5
 _HEADS = "refs/heads/"
 _UNREADABLE = (CorruptError, GitFailedError)
-# What a server says when another push was faster, or holds the lock right now.
+# The reasons that servers give if another push was faster, or holds the lock right now.
 _STALE = ("stale info", "fetch first", "non-fast-forward")
 _BUSY = (
     "failed to update ref",
@@ -50,7 +50,7 @@ class Relay(Protocol):
     def refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
         """Returns the refs that the remote has, or will have when all is sent on.
 
-        Those below some prefixes, as there may be thousands.
+        Only refs below the prefixes, because there may be thousands of others.
         """
 
     def take(
@@ -59,9 +59,9 @@ class Relay(Protocol):
         plain: Mapping[RefKey, str],
         known: Collection[str],
     ) -> dict[str, Answer]:
-        """Takes updates in, each if the ref is where it is expected; answers by ref.
+        """Accepts each update whose ref has the expected value; returns answers by ref.
 
-        `plain` are the commits that the new ones stand for, `known` commits that the
+        `plain` are the commits that the new ones stand for, `known` are commits that the
         remote has.
         """
 
@@ -96,12 +96,12 @@ class AddressPush:
                 target.interactive,
             ),
             address=address,
-            # By its name all addresses of a remote would be meant.
+            # The name of the remote would stand for all its addresses.
             alone=alone,
         )
         self._scanned: set[str] = set()
         self._there: RemoteTips | None = None
-        # The refs whose lease did not hold in the last try, and how often they had not moved.
+        # The refs whose lease failed in the last try, and how often they had not moved.
         self._stale: set[RefKey] = set()
         self._unmoved: Counter[RefKey] = Counter()
         self._decider = Decider(
@@ -110,16 +110,16 @@ class AddressPush:
 
     @property
     def shown(self) -> str:
-        """Where it goes, without what is secret in the address."""
+        """The address, without secrets in it."""
         return spelled(self._target.workspace.repository, self._address)
 
     @property
     def there(self) -> frozenset[RefKey]:
-        """The branches that it had when it was asked last, of the sessions pushed."""
+        """The branches and ledgers of the pushed sessions that the remote had when last asked."""
         return frozenset(self._there.advertised if self._there is not None else ())
 
     def none(self, tips: Mapping[RefKey, str], reason: str) -> Outcomes:
-        """Returns that nothing could be sent, and why."""
+        """Returns the outcomes if nothing could be sent: rejected, for one reason."""
         return {
             key: self._decider.rejected(key, oid, reason) for key, oid in tips.items()
         }
@@ -161,7 +161,7 @@ class AddressPush:
     def _decide(
         self, waiting: Mapping[RefKey, str], there: RemoteTips, outcomes: Outcomes
     ) -> dict[RefKey, Update]:
-        """Returns the updates to send, and notes the outcome of what is not sent."""
+        """Returns the updates to send, and notes the outcome of every other branch."""
         updates: dict[RefKey, Update] = {}
         # A ledger sorts before its branches.
         for key, oid in sorted(waiting.items()):
@@ -183,9 +183,9 @@ class AddressPush:
     def _look_through(
         self, updates: dict[RefKey, Update], there: RemoteTips, outcomes: Outcomes
     ) -> None:
-        """Looks for secrets in what is about to leave; nothing has been sent yet.
+        """Scans the updates for secrets before anything is sent.
 
-        What cannot be read is taken out of the updates, and is not sent.
+        Removes the updates that cannot be read: they are not sent.
         """
         try:
             self._look([update.new for update in updates.values()], there)
@@ -221,7 +221,7 @@ class AddressPush:
         *,
         last: bool,
     ) -> dict[RefKey, str]:
-        """Sends once; returns what has to be decided again, as the remote moved."""
+        """Sends once; returns the tips to decide again, because the remote's refs moved."""
         encryption = self._target.encryption
         outgoing = encryption.encrypt(updates, there.advertised)
         sent = {key: each.update for key, each in outgoing.items()}
@@ -256,10 +256,10 @@ class AddressPush:
         return waiting
 
     def _refuse_all_failed(self, tips: Mapping[RefKey, str]) -> None:
-        """Raises if no place of a pattern that is pushed to can be used.
+        """Raises if no repository of a pattern can be pushed to.
 
         Raises:
-            TransferError: why the first cannot.
+            TransferError: none can; it is the error of the first.
         """
         failed = [self._remote.why_not(key.ref) for key in sorted(tips)]
         if failed and failed[0] is not None and None not in failed:
@@ -304,9 +304,9 @@ class AddressPush:
         }
 
     def _ask(self, tips: Mapping[RefKey, str]) -> RemoteTips:
-        """Returns what the remote has of the sessions that are pushed.
+        """Returns the tips that the remote has of the pushed sessions.
 
-        There may be thousands of others, and nothing of this push stands on them.
+        There may be thousands of other sessions, and this push does not depend on them.
         """
         ledgers = {key.ledger for key in tips}
         named = layout.prefixes_of(ledgers, self._remote.named)
@@ -316,7 +316,7 @@ class AddressPush:
             for ref, oid in refs.items()
             if (key := layout.ref_key(ref)) is not None and key.ledger in ledgers
         }
-        # From here on an encrypted tip is what it stands for, where that is known.
+        # From here on, the commit that an encrypted tip stands for replaces it, if known.
         plain = self._target.encryption.stand_for(advertised)
         known = self._history(refs) | self._remote.project(tips.values())
         known |= frozenset(plain.values())
@@ -330,9 +330,9 @@ class AddressPush:
         return self._remote.advertised(prefixes).refs
 
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
-        """Returns commits of the project that a remote has, by the branches it has.
+        """Returns commits of the project that a remote has, judging by its branches.
 
-        A remote-tracking branch alone tells nothing: the address may be another since.
+        A remote-tracking branch alone proves nothing: the address may have changed since.
         """
         repository = self._target.workspace.repository
         tracked = f"refs/remotes/{self._target.remote}/"
@@ -344,6 +344,6 @@ class AddressPush:
             if repository.objects.exists(bytes.fromhex(oid)):
                 commits.add(oid)
             elif before := seen.get(tracked + ref.removeprefix(_HEADS)):
-                # It continued there: what was seen of it is below.
+                # The branch has grown there; its tracked tip is an ancestor of the new tip.
                 commits.add(before)
         return frozenset(commits)

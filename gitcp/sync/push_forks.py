@@ -13,7 +13,7 @@ from gitcp.sync.push_address import Outcomes
 from gitcp.sync.push_policy import GREW
 from gitcp.trust import trusted_remotes
 
-# Of a user whose name has no letter or digit.
+# The suffix for a user whose name has no letter or digit.
 _UNNAMED = "mine"
 
 
@@ -22,9 +22,9 @@ def fork_diverged(
 ) -> dict[RefKey, str]:
     """Forks each branch that diverged and returns the tips of the forks.
 
-    `taken` are the branches that the remote has. Work that went to a branch goes to its
-    fork from now on: that of the person whose current branch it is, and that of the
-    clients that append to it in this work tree. The same line twice makes one fork.
+    `taken` are the branches that the remote has. If the user's current branch was forked,
+    the fork becomes the current branch; clients that append to the branch in this work
+    tree append to the fork. The same line twice makes one fork.
 
     Raises:
         BusyError: a ref stayed locked.
@@ -39,7 +39,7 @@ def fork_diverged(
             for at, other in diverged.items()
             if at != key
         ):
-            # That branch's fork has all of this one.
+            # The other branch's fork holds all of this one.
             continue
         with transaction(workspace.repository) as txn:
             kept = keep_beside(
@@ -70,7 +70,7 @@ def _tips(
 
 
 def _diverged(outcomes: Sequence[Outcomes]) -> list[BranchKey]:
-    """Returns the branches that diverged at some address; not those without their ledger."""
+    """Returns the branches that diverged at some address, if their ledger was not rejected."""
     found: dict[BranchKey, None] = {}
     for each in outcomes:
         for key, outcome in each.items():
@@ -85,14 +85,14 @@ def _diverged(outcomes: Sequence[Outcomes]) -> list[BranchKey]:
 
 
 def suffix_of(workspace: Workspace) -> str:
-    """Returns what the forks of this user are called: the first word of the user's name."""
+    """Returns the suffix of this user's forks: the first word of the user's name."""
     words = (workspace.repository.setting("user.name") or "").lower().split()
     letters = "".join(char for char in words[0] if char.isalnum()) if words else ""
     return letters.encode(errors="ignore").decode() or _UNNAMED
 
 
 def _stem(tip: Checkpoint, suffix: str) -> str:
-    """Returns the branch without this user's mark: no fork of a fork gets it twice."""
+    """Returns the branch without this user's suffix, so that a fork of a fork has it once."""
     stem, _, mark = tip.branch.rpartition("~")
     number = mark.removeprefix(suffix)
     ours = mark.startswith(suffix) and (not number or number[1:].isdecimal())
@@ -100,7 +100,7 @@ def _stem(tip: Checkpoint, suffix: str) -> str:
 
 
 def _continue_on(workspace: Workspace, tip: Checkpoint, branch: str) -> None:
-    """Moves a person's saves, and those of the clients, from a branch to its fork."""
+    """Moves the user's saves, and those of the clients, from a branch to its fork."""
     if workspace.bare:
         return
     if workspace.noted() == Current(tip.session, tip.branch):
@@ -111,7 +111,7 @@ def _continue_on(workspace: Workspace, tip: Checkpoint, branch: str) -> None:
 def to_send_again(
     tips: Mapping[RefKey, str], forks: Mapping[RefKey, str]
 ) -> dict[RefKey, str]:
-    """Returns what a second round sends: the forks, and the sessions that they are of."""
+    """Returns what a second round sends: the forks, and their whole sessions."""
     sessions = {key.ledger for key in forks}
     return {key: oid for key, oid in tips.items() if key.ledger in sessions} | {**forks}
 

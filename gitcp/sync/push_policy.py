@@ -43,10 +43,10 @@ TAKEN_BACK = "the remote had rewound it"
 
 
 class RemoteTips(NamedTuple):
-    """What a remote has at one moment of the sessions that are pushed.
+    """The tips that a remote has of the pushed sessions, at one moment.
 
-    `advertised` are tips as the remote has them; `plain` are those, or what encrypted ones
-    stand for where that is known; `known` are commits that it has for certain.
+    `advertised` are tips as the remote has them. In `plain`, the commit that an encrypted
+    tip stands for replaces it, if known. `known` are commits that it has for certain.
     """
 
     advertised: Mapping[RefKey, str]
@@ -63,7 +63,7 @@ class RemoteTips(NamedTuple):
 
 
 class _Standing(Enum):
-    """How what is here stands to what a remote has of it."""
+    """How a branch or ledger here compares with the same one on a remote."""
 
     AHEAD = auto()
     BEHIND = auto()
@@ -100,7 +100,7 @@ def refuse_rejected(pushed: Sequence[Outcome], remote: str) -> None:
 
 
 def unreadable(exc: GitcpError) -> str:
-    """Returns the reason for not sending what cannot be read."""
+    """Returns the reason for not sending a branch or ledger that cannot be read."""
     return f"{_UNREADABLE}{exc.message}"
 
 
@@ -159,7 +159,7 @@ class Decider:
         self._seen: dict[RefKey, str] = {}
 
     def look_up(self, keys: Collection[RefKey]) -> None:
-        """Reads what the remote had, when it was last seen, of what is to be decided."""
+        """Reads the tips that the remote had when it was last seen, at least those of `keys`."""
         self._seen = tracked(self._workspace.repository.refs, self._remote, keys)
 
     def decide(self, key: RefKey, oid: str, there: RemoteTips) -> Outcome | Update:
@@ -188,21 +188,21 @@ class Decider:
         return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else GREW)
 
     def _standing(self, key: RefKey, old: str | None, oid: str) -> _Standing:
-        """Returns how our commit stands to the one that the remote has, if any."""
+        """Returns how our commit compares with the one that the remote has, if any."""
         if isinstance(key, LedgerKey):
             known, purged = ledgers.commits_of(self._workspace, key, oid)
             if old is None or old in known:
                 return _Standing.AHEAD
             if old in purged:
                 return _Standing.PRUNED
-            # If the remote had all of ours, it still has: a ledger only grows.
+            # If the remote ever had all of ours, it still has it: a ledger only grows.
             had_all = self._seen.get(key) == oid
             return _Standing.BEHIND if had_all else _Standing.DIVERGED
         if old is None or self._follows(old, oid):
             return _Standing.AHEAD
         seen = self._seen.get(key)
         if seen is not None and not self._exists(old) and self._follows(oid, seen):
-            # It had all of ours when it was last seen: what it has since, a pull tells.
+            # It had all of ours when it was last seen; a pull will fetch what is new.
             return _Standing.BEHIND
         if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
             return _Standing.BEHIND
@@ -227,7 +227,7 @@ class Decider:
         return self._store.repository.objects.exists(bytes.fromhex(oid))
 
     def find_kept(self, outcomes: dict[RefKey, Outcome], there: RemoteTips) -> None:
-        """Finds the branch there that holds a line which cannot go by its own name."""
+        """Finds the branches there that hold a diverged branch under another name."""
         for key, outcome in outcomes.items():
             if outcome.reason != GREW or outcome.commit is None:
                 continue
@@ -249,7 +249,10 @@ class Decider:
                     break
 
     def _only_names(self, key: BranchKey, oid: str, there: RemoteTips) -> str | None:
-        """Returns the branch there that a fork made by `pull` only gives a name."""
+        """Returns the branch there that already holds a fork made by `pull`, if it is unchanged.
+
+        Such a fork only gives that branch a name here.
+        """
         tip = self._store.checkpoint(oid)
         if tip is None or tip.seq > 1 or tip.trailers.trigger != "fork":
             return None
@@ -281,7 +284,7 @@ class Decider:
         return self._outcome(key, new, result, reason)
 
     def _taken_back(self, key: RefKey, update: Update) -> str | None:
-        """Notes if the remote no longer has what it had when it was last seen."""
+        """Returns a note if the remote no longer has what it had when it was last seen."""
         seen = self._seen.get(key)
         if seen is None or seen == update.old:
             return None
@@ -292,7 +295,7 @@ class Decider:
         return None
 
     def rejected(self, key: RefKey, oid: str, reason: str) -> Outcome:
-        """Returns the outcome for what cannot be sent."""
+        """Returns the outcome for a branch or ledger that cannot be sent."""
         return self._outcome(key, oid, REJECTED, reason)
 
     def _outcome(

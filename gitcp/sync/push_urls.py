@@ -13,8 +13,8 @@ def to_each(
 ) -> list[Outcomes]:
     """Pushes to one address after the other; returns the outcome of each branch there.
 
-    What is about to leave is scanned for all of them before anything is sent. An
-    address that cannot be reached does not keep the others from getting what they lack.
+    The scan for secrets covers all addresses before anything is sent. If an address cannot
+    be reached, the others still get what they lack.
 
     Raises:
         TransferError: no address can be reached.

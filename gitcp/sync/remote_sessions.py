@@ -19,9 +19,10 @@ from gitcp.sync.tracking import tracked
 class RemoteBranch(NamedTuple):
     """A branch of a remote.
 
-    `here` is `same`, `behind` (pull brings more), `ahead` (push would send more),
-    `forked` (both grew), `new` (not here), `pruned` (pruned or purged here, not there),
-    `taken-back` (it has less than it had when it was last seen, or something else).
+    `here` compares the branch here with it: `same`, `behind` (a pull fetches more),
+    `ahead` (a push sends more), `forked` (they diverged), `new` (it is not here),
+    `pruned` (pruned or purged here, not there), `taken-back` (the remote no longer has
+    all that it had when it was last seen).
     """
 
     branch: str
@@ -33,7 +34,7 @@ class RemoteLedger(NamedTuple):
     """The ledger of a session's steps on a remote; `commit` is None if it has none.
 
     `here` is one of the words for a branch (`forked`: a pull joins the two), `not-there`,
-    or `different` where only a pull can tell.
+    or `different` if only a pull can tell.
     """
 
     commit: str | None
@@ -59,7 +60,7 @@ def remote_sessions(
 ) -> RemoteSessions:
     """Returns the sessions that a remote has.
 
-    A name too long for a ref is given as the ref has it, where the session is not here.
+    If a name is too long for a ref and the session is not here, the name is as in the ref.
 
     Raises:
         UsageError: there is no such remote.
@@ -86,7 +87,7 @@ def remote_sessions(
         here = _here(workspace, ours.get(key), oid, seen.get(key))
         branches.setdefault(session, []).append(RemoteBranch(branch, oid, here))
         names.setdefault(key.ledger, session)
-    # A push that broke off may have left a ledger without a branch.
+    # An interrupted push may have left a ledger without a branch.
     for key in ledgers.among(theirs):
         session = names.setdefault(key, ledgers.name_of(workspace, key, ours))
         branches.setdefault(session, [])

@@ -1,4 +1,4 @@
-"""What gitcp keeps of each remote: its tips when last seen, its encrypted commits."""
+"""The refs that gitcp keeps for each remote: its tips when last seen, its encrypted commits."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -16,7 +16,7 @@ from gitcp.format.layout import (
 from gitcp.git.refs import Refs
 from gitcp.names import encode
 
-# So many are read one by one: a list has all that the remote ever had.
+# Up to so many refs are read one by one: a list has all that the remote ever had.
 _FEW = 8
 
 
@@ -25,12 +25,12 @@ def tracked(
 ) -> dict[RefKey, str]:
     """Returns the tips that a remote had when it was last seen.
 
-    Those of `keys` are among them; the others may be missing.
+    The tips of `keys` are among them; others may be missing.
     """
     if keys is not None and len(keys) <= _FEW:
         found: dict[RefKey, str] = {}
         for key in keys:
-            # One that is damaged is not in a list either.
+            # A list leaves out damaged refs, too.
             with suppress(CorruptError):
                 if (oid := refs.read(key.tracking_ref(remote))) is not None:
                     found[key] = oid
@@ -40,7 +40,7 @@ def tracked(
 
 
 def encrypted(refs: Refs, remote: str) -> dict[RefKey, str]:
-    """Returns the encrypted commits that a remote has, or is to have."""
+    """Returns the encrypted commits that a remote has, or that a push will send there."""
     component = encode(remote)
     return _below(refs, f"{ENCRYPTED}{component}/", f"{ENCRYPTED_EFFECTS}{component}/")
 

@@ -22,20 +22,20 @@ _TREE_LIMIT = 16 * 1024 * 1024
 _TREES_LIMIT = 256 * 1024 * 1024
 _COMMIT_LIMIT = 4 * 1024 * 1024
 _MEMORY = 384 * 1024 * 1024
-# What gitcp writes of a checkpoint besides the conversation is decoded as a whole.
+# gitcp decodes its own files in a checkpoint as a whole, except the conversation.
 _OWN_LIMIT = 16 * 1024 * 1024
 _DECODED = frozenset(
     name.log.encode() for name in (layout.DECISIONS, layout.STEPS, layout.REWRITES)
 )
 _FIELDS = 3
-# Links of these names make git read a file elsewhere.
+# Links with these names make git read a file elsewhere.
 _NEVER_LINKS = frozenset({b".gitmodules"})
 
 
 class Rejection(NamedTuple):
-    """Why something is refused; `unsafe` where it could write where it must not.
+    """Why something is refused; `unsafe` if it could write to a place where it must not.
 
-    `error` is the class to raise where it is neither that nor damage, with its `hint`.
+    `error` is the class to raise if it is neither unsafe nor damaged, with its `hint`.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Rejection(NamedTuple):
     hint: str | None = None
 
 
-# What is new here: the kind and size of each object, by its oid.
+# The objects that are new here: the kind and size of each, by its oid.
 Incoming = Mapping[bytes, tuple[str, int]]
 
 
@@ -56,7 +56,7 @@ def list_incoming(
     bounds: QuarantineLimits,
     limits: Limits,
 ) -> Incoming:
-    """Lists what the tips reach and none of ours does, within bounds.
+    """Lists the objects that the tips reach and none of ours does, within bounds.
 
     Raises:
         TransferError: the objects exceed a limit.
@@ -126,7 +126,7 @@ class ObjectValidator:
         limit: Extent,
         base: bytes | None,
     ) -> None:
-        """Takes how much a checkpoint may hold that the tree `base` does not."""
+        """`limit` is how much a checkpoint may hold beyond the tree `base`."""
         self._objects = quarantine.objects
         self._incoming = incoming
         self._limit = limit
@@ -189,7 +189,7 @@ class ObjectValidator:
         return self._commits[oid], parent
 
     def _vast(self, root: bytes) -> Rejection | None:
-        """Returns what is wrong where a few trees stand for too many paths or bytes."""
+        """Returns what is wrong if a few trees stand for too many paths or bytes."""
         extent = self._extents.beyond(root, self._base)
         if extent.within(self._limit):
             return None
@@ -201,7 +201,7 @@ class ObjectValidator:
         )
 
     def _own_too_large(self, root: bytes) -> Rejection | None:
-        """Returns what is wrong where a record or a list is too large to be decoded."""
+        """Returns what is wrong if a record or a list is too large to be decoded."""
         entry = trees.lookup(root, layout.RESERVED, self._entries_of)
         found = self._entries_of(entry.oid) if entry is not None else {}
         sizes = {
@@ -223,7 +223,7 @@ class ObjectValidator:
         return None
 
     def _entries_of(self, oid: bytes) -> trees.Tree:
-        # What is new has been validated. What is ours may be missing from a partial clone.
+        # New trees have been validated. Our own may be missing from a partial clone.
         with suppress(CorruptError):
             return trees.parse(self._objects.read(oid, TREE), len(oid))
         return {}
@@ -234,7 +234,7 @@ class ObjectValidator:
         return 0
 
     def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Rejection":
-        """Validates a tree; one that is ours already was validated when it came."""
+        """Validates a tree, unless it is ours already: then it was validated before."""
         if oid not in self._incoming:
             return _Below(0, 0)
         if depth > safety.DEPTH_LIMIT:
