@@ -16,7 +16,7 @@ from gitcp.remotes.shards import ShardedRemote
 
 
 class Patience(NamedTuple):
-    """How a transfer is carried out: its limits, who hears of it, who can be asked."""
+    """How to transfer: limits, a callback for progress, and whether to ask the user."""
 
     limits: Limits
     progress: Told | None = None
@@ -37,7 +37,7 @@ class GitRemote(OnePlace):
         asks: str,
         sends: str,
     ) -> None:
-        """Takes the remote's name, or its URL, whose refs it has, and where a push goes."""
+        """`name` is the remote, or its URL; `asks` is listed, and `sends` is pushed to."""
         self._repository = repository
         self._name = name
         self._patience = patience
@@ -56,7 +56,7 @@ class GitRemote(OnePlace):
         )
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
-        """Returns none: its own branches tell."""
+        """Returns none: the branches that the remote advertises show what it has."""
         del tips
         return frozenset()
 
@@ -67,7 +67,7 @@ class GitRemote(OnePlace):
         replaces: bool = False,
         elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
-        """Has git push; its own branches tell what it has."""
+        """Makes git push; `elsewhere` is not needed, as for `project`."""
         del elsewhere
         return git_remote.send(
             self._repository,
@@ -88,7 +88,7 @@ class GitRemote(OnePlace):
         limits: Limits,
         look: Look | None,
     ) -> None:
-        """Has git fetch."""
+        """Makes git fetch."""
         git_remote.fetch_into(
             self._repository,
             objects,
@@ -110,10 +110,10 @@ def at(
     address: str | None = None,
     alone: bool = True,
 ) -> Remote:
-    """Returns the remote of a name, or at a URL, to pull from; to push to with `address`.
+    """Returns the remote with a name or at a URL, to pull from; or to push to, at `address`.
 
-    What is asked is that address: a fetch may go elsewhere. `alone` says that a push by the
-    remote's name goes there and nowhere else.
+    With `address`, its refs are listed there, because a fetch may use another address.
+    `alone` says that a push by the remote's name goes to this address only.
     """
     asks = address or name
     if shard_pattern.parse(asks) is not None:
@@ -127,7 +127,7 @@ def at(
 
 
 def at_address(repository: Repository, address: str, patience: Patience) -> Remote:
-    """Returns the remote at an address, whichever of the three it is."""
+    """Returns the remote at an address: a git repository, a pattern or an object store."""
     pattern = shard_pattern.parse(address)
     if pattern is None and store_address.is_store(address):
         place = open_place(address, patience.limits)

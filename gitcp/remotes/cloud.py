@@ -16,7 +16,7 @@ _INSTALL = "install it: `pip install 'gitcp[objectstore]'`"
 _PROBE = "gitcp-clock"
 _RETRIES = 5
 _PIECE = 4 * 1024 * 1024
-# A signature may be in an address, and what a server says is as long as it likes.
+# An address may hold a signature, and a server's message may be very long.
 _QUERY = re.compile(r"\?\S*")
 _MOST = 300
 
@@ -51,7 +51,7 @@ class Cloud:
             self._store = self._obstore.store.from_url(
                 url,
                 client_options={
-                    # What is given here replaces what the environment says.
+                    # These options override the environment.
                     "allow_http": _allows_http(),
                     "connect_timeout": timedelta(seconds=limits.silence),
                     "read_timeout": timedelta(seconds=limits.silence),
@@ -65,7 +65,7 @@ class Cloud:
 
     @contextmanager
     def _telling(self, doing: str) -> Iterator[None]:
-        """Turns an error of the library into one that says what was being done."""
+        """Turns the library's errors into a TransferError that says what failed."""
         try:
             yield
         except self._obstore.exceptions.BaseError as exc:
@@ -77,7 +77,7 @@ class Cloud:
             ) from exc
 
     def list(self, below: str) -> Iterator[Entry]:
-        """Yields the objects below a prefix, a page of the store's at a time."""
+        """Yields the objects below a prefix; the store lists them by pages."""
         with self._telling("listing"):
             for page in self._obstore.list(self._store, prefix=below.rstrip("/")):
                 for found in page:
@@ -100,7 +100,7 @@ class Cloud:
             return bytes(got.bytes()), _version(got.meta)
 
     def download(self, path: str, size: int, file: Path) -> bool:
-        """Writes an object to a file, by pieces; False if it is not there."""
+        """Writes an object to a file, in pieces; False if it is not there."""
         with self._telling("fetching from"):
             try:
                 got = self._obstore.get(self._store, path)
@@ -120,7 +120,7 @@ class Cloud:
             self._obstore.put(self._store, path, file, chunk_size=2 * _PIECE)
 
     def swap(self, path: str, data: bytes, expect: Version | None) -> Version | None:
-        """Stores an object if what is there is as expected."""
+        """Stores an object if the present version is the expected one."""
         mode: Any = "create"
         if expect is not None:
             mode = {key: text for key, text in expect._asdict().items() if text}
@@ -145,7 +145,7 @@ class Cloud:
                 return
 
     def now(self) -> float:
-        """Returns the store's time: that of an object which is written for it."""
+        """Returns the store's time, from an object that is written for this purpose."""
         with self._telling("writing to"):
             self._obstore.put(self._store, _PROBE, b"")
             at: float = self._obstore.head(self._store, _PROBE)[
@@ -155,7 +155,7 @@ class Cloud:
 
 
 def _allows_http() -> bool:
-    """Whether the environment allows a server without encryption, as one for tests is."""
+    """Whether the environment allows a server without encryption, for tests for example."""
     names = ("AWS_ALLOW_HTTP", "AZURE_ALLOW_HTTP", "GOOGLE_ALLOW_HTTP")
     return any(os.environ.get(name, "").lower() in {"1", "true"} for name in names)
 

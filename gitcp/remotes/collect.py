@@ -7,16 +7,17 @@ from gitcp.errors import CorruptError, GitcpError
 from gitcp.format import store_document as documents
 from gitcp.remotes.place import Place
 
-# Seconds. A push takes an hour at most from its pack to its document; a listing may lag.
+# In seconds. A push takes at most an hour from its pack to its document, and listings lag.
 GRACE = 24 * 3600.0
 _AT_ONCE = 16
 _BEING_WRITTEN = ".tmp"
 
 
 class Collected(NamedTuple):
-    """What was removed, or would be: packs and bytes; and what was not.
+    """How many packs and bytes were removed, or would be, and how many packs were not.
 
-    `kept` packs are named by a document; `waiting` ones by none, but they are too young.
+    Documents name the `kept` packs. No document names the `waiting` packs, but they are
+    too young to remove.
     """
 
     removed: int
@@ -28,10 +29,10 @@ class Collected(NamedTuple):
 def collect(place: Place, shown: str, *, dry_run: bool = False) -> Collected:
     """Removes packs that no document names and that have been there for a day.
 
-    A document names only packs that were stored for it, and no name is used twice: what
-    no document names stays so, but for a push that has stored its pack and not yet its
-    document. The packs are listed before the documents are read, and the store's own
-    clock says how old they are.
+    A document names only packs that were stored for it, and no name is used twice. So a
+    pack that no document names stays unused, unless a push has stored the pack and not
+    yet its document. The packs are listed before the documents are read, and their age is
+    by the store's own clock.
 
     Raises:
         CorruptError, FormatTooNewError: a document cannot be used; nothing was removed.

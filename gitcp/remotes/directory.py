@@ -1,6 +1,6 @@
-"""A directory as an object store: on this machine, or one that several have mounted.
+"""A directory as an object store: on this machine, or mounted on several machines.
 
-obstore's own cannot replace a file conditionally, and does not sync what it wrote.
+obstore's local store cannot replace a file conditionally, and does not sync its files.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class Directory:
     """A directory that keeps objects as files, each at its path."""
 
     def __init__(self, top: Path, *, patience: float) -> None:
-        """Takes the directory, and how long to wait for another writer, in seconds."""
+        """`patience` is how long to wait for another writer, in seconds."""
         self._top = top
         self._patience = patience
 
@@ -44,7 +44,7 @@ class Directory:
                         )
 
     def read(self, path: str, at_most: int) -> tuple[bytes, Version] | None:
-        """Returns what is in a file; None if it is not there."""
+        """Returns the content of a file; None if it is not there."""
         with durable.storage("reading the object store"):
             file = self._open(path)
             if file is None:
@@ -91,7 +91,7 @@ class Directory:
                 durable.replace_from(target, iter(lambda: source.read(_PIECE), b""))
 
     def swap(self, path: str, data: bytes, expect: Version | None) -> Version | None:
-        """Replaces a file under a lock, if it is as expected."""
+        """Replaces a file under a lock, if its version is the expected one."""
         target = self._top / path
         with durable.locked(
             self._top / _LOCK, what="the object store", timeout=self._patience
@@ -110,7 +110,7 @@ class Directory:
             durable.remove(self._top / path)
 
     def now(self) -> float:
-        """Returns the time that a new file gets: another machine may have the disk."""
+        """Returns the time that a new file gets: the disk may be in another machine."""
         probe = self._top / f".gitcp-{secrets.token_hex(8)}"
         with durable.storage("writing to the object store"):
             probe.touch(exist_ok=False)
@@ -121,5 +121,5 @@ class Directory:
 
 
 def _version(raw: bytes) -> Version:
-    # A time stamp may be the same for two contents; the content is not.
+    # Two different contents may have the same time stamp, so hash the content.
     return Version(hashlib.sha256(raw).hexdigest())

@@ -1,7 +1,7 @@
 """An object store as a remote: packs that never change, and a document for each branch.
 
 A push stores a pack and then replaces the branch's document, if that is still as it was
-read: the one moment in which the push happens (docs/format.md, 28).
+read. That is the commit point of the push (docs/format.md, 28).
 """
 
 import secrets
@@ -29,12 +29,12 @@ from gitcp.remotes.one_place import OnePlace
 from gitcp.remotes.place import Entry, Place, Version
 from gitcp.remotes.seen import Seen
 
-# Documents in one listing, as many as gitcp reads refs of a git remote.
+# The most documents in one listing: as many as gitcp reads refs of a git remote.
 _LISTED = 160_000
 _AT_ONCE = 16
-# A pack that is this much larger than all after it stays as it is.
+# A pack that is so many times larger than all after it is not merged.
 _RATIO = 2
-# The collector leaves a pack alone for a day: a push ends long before.
+# In seconds. The collector keeps every pack for a day: a push ends long before.
 SLOWEST = 3600.0
 _READS = 3
 _STALE = "stale info"
@@ -68,7 +68,7 @@ class ObjectStore(OnePlace):
     def __init__(
         self, repository: Repository, place: Place, shown: str, progress: Told | None
     ) -> None:
-        """Takes the store, and how it is called where something is wrong with it."""
+        """`shown` is the name of the store in errors."""
         self._repository = repository
         self._place = place
         self._shown = shown
@@ -111,7 +111,7 @@ class ObjectStore(OnePlace):
             yield entry
 
     def _raw(self, listed: tuple[str, Entry]) -> tuple[bytes, Version] | None:
-        """Returns a document that was listed, unless it is gone."""
+        """Returns a listed document, or None if it is gone."""
         ref, entry = listed
         return self._seen.get(ref, entry.e_tag) or self._read(ref)
 
@@ -120,7 +120,7 @@ class ObjectStore(OnePlace):
         return self._place.read(path, documents.MOST_BYTES) if path else None
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
-        """Returns the commits that new packs are to stand on: a git remote has them."""
+        """Returns the commits that new packs will be based on: a git remote has them."""
         self._project = packs.anchors(self._repository, tips)
         return self._project
 
@@ -177,12 +177,12 @@ class ObjectStore(OnePlace):
         self._held[update.ref] = _Held(version, document)
         self._stored[update.ref] = (documents.encode(document), version)
         if before is not None and not kept:
-            # It may have been purged. What was put together the collector removes.
+            # The branch may have been purged. The collector removes merged packs.
             self._remove(before.packs)
         return Answer(" ", "")
 
     def _stays(self, update: Update, before: Document | None) -> Sequence[StoredPack]:
-        """Returns the packs that a new one can stand on; none if the line is replaced."""
+        """Returns the packs that a new one can be based on; none if the line is replaced."""
         if before is None or not packs.is_ancestor(
             self._repository, before.tip, update.new
         ):
@@ -190,7 +190,7 @@ class ObjectStore(OnePlace):
         return before.packs
 
     def _store_pack(self, tip: str, kept: Sequence[StoredPack]) -> Document:
-        """Stores what is new in a pack; returns the document that names it."""
+        """Stores new objects in a pack; returns the document that names it."""
         with transaction(self._repository) as txn:
             made = self._make(tip, kept, txn.scratch / "sent-0")
             merged = _to_merge(kept, made.size)
@@ -216,13 +216,13 @@ class ObjectStore(OnePlace):
         with durable.storage("making a pack"):
             size = file.stat().st_size
             digest = packs.checksum(file)
-        # A name that was never there: the collector removes packs by their names.
+        # The name is never used twice, because the collector removes packs by their names.
         return StoredPack(secrets.token_hex(16), size, digest, tip, anchors)
 
     def _swap(
         self, path: str, document: Document, held: _Held | None
     ) -> Version | None:
-        """Replaces a document; knows its own again if the answer to that was lost."""
+        """Replaces a document; if the answer is lost, recognises the document it stored."""
         raw = documents.encode(document)
         lost: TransferError | None = None
         version = None
@@ -239,7 +239,7 @@ class ObjectStore(OnePlace):
         return version
 
     def _remove(self, gone: Iterable[StoredPack]) -> None:
-        """Removes packs of a line that was replaced; the collector finds any that stay."""
+        """Removes the packs of a replaced line; the collector removes any that stay."""
         for pack in gone:
             with suppress(TransferError):
                 self._place.remove(pack.path)
@@ -255,7 +255,7 @@ class ObjectStore(OnePlace):
         limits: Limits,
         look: Look | None,
     ) -> None:
-        """Fetches the packs that are not here yet, each after those that it stands on."""
+        """Fetches the packs that are not here yet, each after those that it is based on."""
         del near
         tips = set(wanted)
         refs = [
@@ -276,7 +276,7 @@ class ObjectStore(OnePlace):
                 return
             refs = missing
             if reads < _READS - 1:
-                # Another push has put packs together, or replaced the branch.
+                # Another push has merged packs, or replaced the branch.
                 there = ((ref, self._read(ref)) for ref in refs)
                 self._held |= {ref: _held(ref, *one) for ref, one in there if one}
         raise RefusedError(
@@ -299,7 +299,7 @@ class ObjectStore(OnePlace):
     def _check(
         self, needed: Mapping[str, Sequence[StoredPack]], limits: Limits
     ) -> None:
-        """Refuses what is too much, or stands on commits that are not here."""
+        """Refuses packs that are too large, or based on commits that are not here."""
         here = self._repository.objects.exists
         for ref, listed in needed.items():
             anchors = dict.fromkeys(oid for pack in listed for oid in pack.anchors)
@@ -369,9 +369,9 @@ def _held(ref: str, raw: bytes, version: Version) -> _Held:
 
 
 def _to_merge(kept: Sequence[StoredPack], size: int) -> int:
-    """Returns how many of the last packs a new one of this size is to take in.
+    """Returns how many of the last packs to merge into a new one of this size.
 
-    So each pack is larger than all after it, and there are few of them.
+    So each pack is larger than all after it, and there are few packs.
     """
     number = 0
     for pack in reversed(kept):

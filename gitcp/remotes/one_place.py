@@ -11,10 +11,10 @@ class OnePlace:
     named: int | None = None
 
     def why_not(self, ref: str) -> TransferError | None:
-        """Returns None: it answered, or the whole request failed."""
+        """Returns None: the remote answered, or the whole request failed."""
         del ref
         return None
 
     def silent(self) -> Sequence[str]:
-        """Returns nothing, likewise."""
+        """Returns nothing, for the same reason."""
         return ()

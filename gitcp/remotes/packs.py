@@ -1,4 +1,4 @@
-"""Makes packs for an object store, and has git check and index received ones."""
+"""Makes packs for an object store; makes git check and index received ones."""
 
 import hashlib
 from collections.abc import Iterable
@@ -12,9 +12,10 @@ from gitcp.git.transport import Limits, Look, Told
 
 
 def make(repository: Repository, tip: str, without: Iterable[str], file: Path) -> None:
-    """Writes a pack of what a commit reaches and none of the others does, as git sends it.
+    """Writes a pack of the objects that `tip` reaches and no commit of `without` does.
 
-    It is thin: an object may be a difference from one that the others have.
+    The pack is thin, as git sends it: an object may be a delta against one that the others
+    reach.
 
     Raises:
         GitFailedError: an object is missing or damaged.
@@ -37,15 +38,15 @@ def make(repository: Repository, tip: str, without: Iterable[str], file: Path) -
 
 
 def anchors(repository: Repository, tips: Iterable[str]) -> frozenset[str]:
-    """Returns the commits that tips stand on and that a git remote of the project has.
+    """Returns the newest ancestors of tips that a git remote of the project has.
 
-    They are the newest ones on a remote-tracking branch, as far as this repository knows.
+    As far as this repository knows: they are on a remote-tracking branch.
     """
     return _edge(repository, tips, "--not", "--remotes")
 
 
 def below(repository: Repository, tip: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Returns which of the known commits, or of their ancestors, a tip stands on."""
+    """Returns which of the known commits, or of their ancestors, are ancestors of a tip."""
     ends = [f"^{oid}" for oid in sorted(known)]
     return tuple(sorted(_edge(repository, [tip, *ends]))) if ends else ()
 
@@ -61,7 +62,7 @@ def _edge(
 
 
 def is_ancestor(repository: Repository, old: str, new: str) -> bool:
-    """Whether a commit is below another one; False if it is not here."""
+    """Whether a commit is an ancestor of another; False if either is not here."""
     try:
         repository.git("merge-base", "--is-ancestor", old, new)
     except GitFailedError:
@@ -78,11 +79,11 @@ def index(
     progress: Told | None,
     look: Look | None,
 ) -> None:
-    """Has git check a pack, complete it, and put it into a directory of objects.
+    """Makes git check a pack, complete it, and put it into a directory of objects.
 
     Raises:
-        TransferError: a limit was passed.
-        RefusedError: git refuses it.
+        TransferError: a limit was exceeded.
+        RefusedError: git refuses the pack.
     """
     with pack.open("rb") as source:
         ended = transport.run(

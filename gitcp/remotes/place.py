@@ -6,16 +6,16 @@ from typing import NamedTuple, Protocol
 
 
 class Version(NamedTuple):
-    """Which content an object has, in the store's own words."""
+    """The version of an object's content, as the store names it."""
 
     e_tag: str | None
     version: str | None = None
 
 
 class Entry(NamedTuple):
-    """An object in a listing: its size in bytes, and the store's time, in seconds.
+    """An object in a listing: its size in bytes, and its time by the store, in seconds.
 
-    `e_tag` is None if a listing does not tell one content from another.
+    `e_tag` is None if the listing does not identify the content.
     """
 
     path: str
@@ -27,14 +27,14 @@ class Entry(NamedTuple):
 class Place(Protocol):
     """An object store below one prefix; paths have `/` and no part that is empty or dots.
 
-    Each method raises TransferError where the store cannot be reached, or refuses.
+    Each method raises TransferError if the store cannot be reached, or refuses.
     """
 
     def list(self, below: str) -> Iterator[Entry]:
         """Yields the objects whose paths begin with `below`, which ends in `/`."""
 
     def read(self, path: str, at_most: int) -> tuple[bytes, Version] | None:
-        """Returns an object of at most so many bytes; None if it is not there."""
+        """Returns an object of up to `at_most` bytes; None if it is not there."""
 
     def download(self, path: str, size: int, file: Path) -> bool:
         """Writes an object of this size to a new file; False if it is not there."""
@@ -43,13 +43,13 @@ class Place(Protocol):
         """Stores a file at a path that no object has."""
 
     def swap(self, path: str, data: bytes, expect: Version | None) -> Version | None:
-        """Stores an object if what is there is as expected (None: nothing is there).
+        """Stores an object if the present version is `expect` (None: there is no object).
 
-        Returns the new version; None if something else is there, and nothing was stored.
+        Returns the new version; None if the present version differs: nothing was stored.
         """
 
     def remove(self, path: str) -> None:
-        """Removes an object; one that is gone is fine."""
+        """Removes an object, if it is there."""
 
     def now(self) -> float:
-        """Returns the time by the clock that `Entry.modified` is of, in seconds."""
+        """Returns the time in seconds, by the same clock as `Entry.modified`."""

@@ -10,30 +10,30 @@ from gitcp.git.transport import Limits, Look
 
 
 class Remote(Protocol):
-    """What sessions are pushed to and pulled from.
+    """A remote that sessions are pushed to and pulled from.
 
-    It is asked for up to `named` sessions by their names; None is the usual number.
-    `lists_all` says whether one request returns all refs, however many there are.
+    One request names up to `named` sessions; None is the usual number. `lists_all` says
+    whether one request returns all refs, no matter how many there are.
     """
 
     named: int | None
     lists_all: bool
 
     def advertised(self, prefixes: Sequence[str]) -> Advertised:
-        """Returns its refs below some prefixes.
+        """Returns the remote's refs below some prefixes.
 
         Raises:
             TransferError: the remote cannot be reached.
         """
 
     def why_not(self, ref: str) -> TransferError | None:
-        """Returns why the place of a ref did not answer when it was asked last."""
+        """Returns why the repository of a ref did not answer when it was last asked."""
 
     def silent(self) -> Sequence[str]:
-        """Returns why places that may have something did not answer."""
+        """Returns why repositories that may have sessions did not answer."""
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
-        """Returns commits of the project that need not be sent, though it has no ref of them."""
+        """Returns commits of the project that need not be sent, even without a ref there."""
 
     def send(
         self,
@@ -42,10 +42,10 @@ class Remote(Protocol):
         replaces: bool = False,
         elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
-        """Moves refs, each only if it is where it is expected to be; returns what was said.
+        """Moves refs, each only if it has the expected value; returns the remote's answers.
 
         `elsewhere` are commits of the project that its readers have from a git remote, in
-        addition to what `project` returned.
+        addition to those that `project` returned.
 
         Raises:
             TransferError: the remote cannot be reached, or the connection broke.
@@ -63,6 +63,6 @@ class Remote(Protocol):
         """Fetches commits into a directory of objects that borrows the repository's.
 
         Raises:
-            TransferError: the remote did not keep within the limits.
-            RefusedError: the transfer broke off, or git refuses the objects.
+            TransferError: the remote exceeded a limit.
+            RefusedError: the transfer was interrupted, or git refuses the objects.
         """

@@ -1,6 +1,6 @@
 """Caches the documents of an object store: an unchanged one is not read again.
 
-A listing names the content of each object. What is lost here costs requests, nothing else.
+A listing names the content of each object. If the cache is lost, it only costs requests.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class Seen:
     """The documents of one store, by their refs, as text with the version that was read."""
 
     def __init__(self, repository: Repository, url: str) -> None:
-        """Reads what is known of the store at an address."""
+        """Reads the cached documents of the store at an address."""
         name = hashlib.sha256(url.encode()).hexdigest()[:32]
         self._path = repository.store_dir / _DIRECTORY / f"{name}.json"
         self._kept: _Kept = {}
@@ -31,7 +31,7 @@ class Seen:
         self._before = dict(self._kept)
 
     def get(self, ref: str, e_tag: str | None) -> tuple[bytes, Version] | None:
-        """Returns a document, if it still is what a listing names."""
+        """Returns a document, if its content still is the one that a listing names."""
         found = self._kept.get(ref)
         if found is None or e_tag is None or not _same(found[0], e_tag):
             return None
@@ -45,7 +45,7 @@ class Seen:
                     kept = (version.e_tag, version.version, raw.decode())
                     self._kept[ref] = kept
         if self._kept != self._before:
-            # A disk that refuses costs requests, as a lost file does.
+            # A failed write only costs requests, as a lost file does.
             with suppress(OSError):
                 durable.make_directories(self._path.parent)
                 data = msgspec.json.encode(self._kept)
@@ -54,5 +54,5 @@ class Seen:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two name one content: Azure's listing has the name without its quotes."""
+    """Whether two ETags name the same content: Azure's listing leaves out the quotes."""
     return one.strip('"') == other.strip('"')

@@ -1,7 +1,7 @@
 """Many git repositories as one remote: the name of a session selects its repository.
 
-A session's branches and ledger are in one repository. So whatever is above this sees one
-remote; it asks those repositories only that the sessions it is about can be in.
+A session's branches and ledger are in one repository. So push and pull see one remote, and
+gitcp asks only the repositories that the sessions in question can be in.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,15 +16,16 @@ from gitcp.git.transport import Limits, Look
 from gitcp.git.unreachable import NoRepositoryError
 from gitcp.remotes.remote import Remote
 
-# What a pattern can name in one request, and how many repositories are asked at once.
+# How many sessions one request can name, to a pattern and to one of its repositories; how
+# many repositories are asked at once.
 _NAMED = 5_000
 _NAMED_OF_ONE = 100
 _AT_ONCE = 8
-# Each packs, in memory.
+# So few pushes at once, because each packs objects in memory.
 _PUSHES = 4
 _ALL = (layout.SESSIONS, layout.EFFECTS)
 
-# Opens the repository at an address; the flag says whether a user may be asked something.
+# Opens the repository at an address; the flag says whether git may ask the user something.
 Opener = Callable[[str, bool], Remote]
 
 
@@ -37,7 +38,7 @@ class ShardedRemote:
     def __init__(
         self, pattern: ShardPattern, open_at: Opener, *, interactive: bool
     ) -> None:
-        """Takes the pattern, and how each of its repositories is reached."""
+        """`open_at` opens each repository of the pattern."""
         self._pattern = pattern
         self._open_at = open_at
         self._interactive = interactive
@@ -47,10 +48,10 @@ class ShardedRemote:
     # --- what is there --------------------------------------------------------------
 
     def advertised(self, prefixes: Sequence[str]) -> Advertised:
-        """Asks the repositories of the sessions that the prefixes name; or all.
+        """Asks the repositories of the sessions that the prefixes name, or all repositories.
 
-        Branches of the project are not listed: what one repository has of them the next one
-        lacks. One that does not answer has no refs here; `why_not` and `silent` tell of it.
+        Branches of the project are not listed, because each repository may have others. If
+        a repository does not answer, it has no refs here; `why_not` and `silent` report it.
 
         Raises:
             TransferError: no repository can be reached.
@@ -77,11 +78,11 @@ class ShardedRemote:
                     refs[ref] = oid
                     self._holders[oid] = number
             strange |= one.symbolic
-        # In the repository that its name gives it is what it is.
+        # A ref counts as valid if the repository that its name selects has it.
         return Advertised(refs, frozenset(strange - refs.keys()))
 
     def _asked(self, prefixes: Sequence[str]) -> dict[int, list[str]]:
-        """Returns what to ask of which repository."""
+        """Returns the prefixes to ask for, by repository."""
         asked: dict[int, list[str]] = {}
         for prefix in prefixes:
             if prefix in _ALL:
@@ -107,8 +108,8 @@ class ShardedRemote:
         for number, answer in found.items():
             if not isinstance(answer, TransferError) or _is_missing(answer):
                 continue
-            # Two at once cannot ask for a password at one terminal. What is typed once is
-            # known to a credential helper for the others; if it is wrong, once is enough.
+            # Two repositories at once cannot ask for a password at one terminal. After the
+            # first, a credential helper may know it. If it is wrong, stop asking.
             found[number] = self._ask_one(number, asked[number], interactive=True)
             if isinstance(found[number], TransferError):
                 break
@@ -138,16 +139,16 @@ class ShardedRemote:
             )
 
     def why_not(self, ref: str) -> TransferError | None:
-        """Returns why the repository of a ref did not answer when it was asked last."""
+        """Returns why the repository of a ref did not answer when it was last asked."""
         number = self._number(ref)
         return None if number is None else self._failed.get(number)
 
     def silent(self) -> list[str]:
-        """Returns why repositories that may be there did not answer."""
+        """Returns why repositories that may exist did not answer."""
         return [one.message for one in self._failed.values() if not _is_missing(one)]
 
     def project(self, tips: Iterable[str]) -> frozenset[str]:
-        """Returns none: a repository that has only sessions tells of no branch."""
+        """Returns none: a repository that has only sessions advertises no branch."""
         del tips
         return frozenset()
 
@@ -160,7 +161,7 @@ class ShardedRemote:
         replaces: bool = False,
         elsewhere: Collection[str] = (),
     ) -> Mapping[str, Answer]:
-        """Has git push to each repository once; one that fails refuses what is its own."""
+        """Makes git push to each repository once; if one fails, only its refs are refused."""
         del elsewhere
         parts: dict[int, list[Update]] = {}
         for update in updates:
@@ -187,7 +188,7 @@ class ShardedRemote:
         limits: Limits,
         look: Look | None,
     ) -> None:
-        """Has git fetch from each repository what it said to have."""
+        """Makes git fetch from each repository the commits that it advertised."""
         parts: dict[int, list[str]] = {}
         for oid in wanted:
             parts.setdefault(self._holders[oid], []).append(oid)
