@@ -7,9 +7,10 @@ from gitcp.store.checkpoint import Checkpoint
 
 
 def after_save(workspace: Workspace, tip: Checkpoint) -> None:
-    """Notes it; a process in the background looks at it, so that the save ends now.
+    """Notes the session; a background process sends it, so that the save ends at once.
 
-    The checkpoint is saved: what fails here must not deny that, and is told by `status`.
+    The checkpoint is saved already, so a failure here must not fail the save. `status`
+    reports it.
     """
     if workspace.settings.sharing.auto_push != AFTER_SAVE:
         return

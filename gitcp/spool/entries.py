@@ -29,10 +29,10 @@ _LOCK_TIMEOUT = 120.0
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Where a spool's sessions go: an `address`, and what it is called without secrets.
+    """Where a spool's sessions go: an `address`, and its text without secrets.
 
     `form` is the object format. `interval` are the seconds between two pushes; `silence` and
-    `total` those that one may be silent and may take.
+    `total` are the seconds that a push may be silent, and may take in all.
     """
 
     address: str
@@ -44,12 +44,12 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A ref that is to move at the remote from `base` (None: it is new) to `new`.
+    """A ref to move at the remote from `base` (None: it is new) to `new`.
 
-    `plain` is the commit that `new` stands for. It waits since `at`. It was refused `tries`
-    times, the last time for `reason`, and is tried again from `due` on. Times are in
-    seconds since 1970. `elsewhere` are commits of the project below it that an object store
-    need not hold, because a git remote has them.
+    `plain` is the commit that `new` stands for. The ref has waited since `at`. The remote
+    refused it `tries` times, the last time for `reason`, and it is tried again from `due`
+    on. Times are in seconds since 1970. `elsewhere` are ancestors of the commit in the
+    project's history that an object store need not hold, because a git remote has them.
     """
 
     ref: str
@@ -65,10 +65,10 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class CloneNote(msgspec.Struct, frozen=True):
-    """A clone that has sessions for a remote; `wanted`: it is still to be asked for them.
+    """A clone that has sessions for a remote; `wanted`: it must still be asked for them.
 
-    `sessions` are those that are meant; none if all are. `reason` says why something of
-    it cannot be moved into the spool; `asked` is when it was tried.
+    `sessions` names the sessions; it is empty if all are meant. `reason` says why some
+    cannot be moved into the spool; `asked` is when that was last tried.
     """
 
     directory: str
@@ -81,7 +81,7 @@ class CloneNote(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How the pushes went: when the last one began, failures since one that succeeded."""
+    """The state of the pushes: when the last one began, failures since the last success."""
 
     last: float = 0.0
     failures: int = 0
@@ -106,10 +106,10 @@ class Spool:
         self._known_list = KnownFiles(self.directory, dict[str, str])
 
     def make(self, route: Route) -> None:
-        """Makes its directory, for its owner alone, and notes the route.
+        """Makes the directory, for its owner alone, and notes the route.
 
         Raises:
-            UnsupportedRepositoryError: another user owns its place.
+            UnsupportedRepositoryError: another user owns the directory.
             StorageError: the disk refused.
         """
         with durable.storage("making the spool"):
@@ -126,21 +126,21 @@ class Spool:
                 self._write(self.directory / "route.json", route)
 
     def route(self) -> Route | None:
-        """Returns where it sends to; None if that cannot be read."""
+        """Returns where the spool sends to; None if that cannot be read."""
         return _read(self.directory / "route.json", Route)
 
     def gathering(self) -> Gathering:
-        """Returns its repository."""
+        """Returns the repository with the spool's objects."""
         route = self.route()
         form = FORMS[route.form if route is not None else "sha1"]
         return Gathering(self.directory / "git", form)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lets one process at a time change what waits.
+        """Lets one process at a time change the pending refs.
 
         Raises:
-            BusyError: another process kept it.
+            BusyError: another process kept the lock.
         """
         with durable.locked(
             self.directory / "lock", what="the spool", timeout=_LOCK_TIMEOUT
@@ -150,7 +150,7 @@ class Spool:
     # --- what the remote had --------------------------------------------------------
 
     def listed(self) -> Mapping[str, str] | None:
-        """Returns the refs that the remote had when it was asked last; None before that."""
+        """Returns the refs that the remote had when last asked; None if never asked."""
         return self._known_list.one("list")
 
     def note_listed(self, refs: dict[str, str]) -> None:
@@ -160,12 +160,12 @@ class Spool:
     # --- what waits -----------------------------------------------------------------
 
     def pending(self) -> dict[str, Pending]:
-        """Returns what to send, by ref, the longest waiting first."""
+        """Returns the pending refs by name, the longest waiting first."""
         found = self._known_pending.all().values()
         return {one.ref: one for one in sorted(found, key=lambda one: one.at)}
 
     def put(self, *all_of_them: Pending) -> None:
-        """Notes what to send, durably."""
+        """Notes pending refs, durably."""
         with durable.storage("writing the spool"):
             durable.replace_all(
                 {
@@ -175,7 +175,7 @@ class Spool:
             )
 
     def remove(self, *refs: str) -> None:
-        """Notes that nothing is to be sent of some refs."""
+        """Removes pending refs: nothing is left to send of them."""
         with durable.storage("writing the spool"):
             durable.remove(*map(self._pending, refs))
 
@@ -214,9 +214,10 @@ class Spool:
         self._write(self.directory / "progress.json", progress, sync=False)
 
     def pusher_lock(self, *, asleep: bool = False) -> int | None:
-        """Takes the lock of the one process that pushes; None if there is one.
+        """Takes the lock of the one process that pushes; None if another process has it.
 
-        With `asleep` it is the lock of the one that waits for the next try after a failure.
+        With `asleep`, the lock is for the one process that waits for the next try after a
+        failure.
 
         Raises:
             StorageError: the disk refused.
@@ -245,7 +246,7 @@ def every_spool() -> list[Spool]:
 
 
 def clone_ident(common_dir: Path) -> str:
-    """Returns the id of a clone: all its work trees have one."""
+    """Returns the id of a clone; all its work trees share it."""
     return hashlib.sha256(os.fsencode(os.path.realpath(common_dir))).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Collects what clones have noted, and tells them what the remote has accepted."""
+"""Queues the sessions that clones noted, and tells them which ones the remote accepted."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from gitcp.spool.intake import take_noted
 from gitcp.spool.kept_clones import KeptClones
 from gitcp.sync.adopt import remember
 
-# Seconds until a clone is asked again whose sessions could not be moved into the spool.
+# If a clone's sessions could not be moved into the spool, ask it again after so many seconds.
 _AGAIN = 1.0
 
 
@@ -18,7 +18,7 @@ def take_all(spool: Spool, clones: KeptClones) -> None:
     """Asks each clone that noted something.
 
     Raises:
-        TransferError: the remote was never reached, and cannot be.
+        TransferError: the remote was never reached, and cannot be reached now.
     """
     problem = None
     noted = sorted(spool.clones().items(), key=lambda item: item[1].asked)
@@ -33,15 +33,15 @@ def take_all(spool: Spool, clones: KeptClones) -> None:
 
 
 def next_to_ask(spool: Spool, interval: float) -> str | None:
-    """Returns the clone to ask now, the one that was not asked for longest.
+    """Returns the clone to ask now: the one that was last asked longest ago.
 
-    At once, as a clone may be gone soon; but no more than twice in an `interval`, as to ask
-    costs the same whatever the clone has by then.
+    A clone is asked at once, because it may be gone soon. But it is asked at most twice in
+    an `interval`, because asking costs the same for one new session as for many.
     """
     moment = now()
     waiting = []
     for ident, clone in spool.clones().items():
-        # A clock may have been set back.
+        # The clock may have been set back.
         asked = clone.asked if clone.asked <= moment else 0.0
         pause = interval / 2 if clone.at > clone.asked else max(interval, _AGAIN)
         if clone.wanted and moment - asked >= pause:
@@ -52,7 +52,7 @@ def next_to_ask(spool: Spool, interval: float) -> str | None:
 def tell(
     spool: Spool, clones: KeptClones, arrived: Mapping[str, Mapping[str, str]]
 ) -> None:
-    """Notes in each clone what the remote has now, as a push does; it may be gone."""
+    """Notes the remote's new tips in each clone that still exists, as a push does."""
     for ident, tips in arrived.items():
         clone = spool.clone(ident)
         if clone is None:
@@ -69,5 +69,5 @@ def tell(
                     if seen != plain:
                         remember(txn, place, seen, plain)
         except GitcpError:
-            # It is derived: the next pull or push notes it.
+            # The note is derived data: the next pull or push writes it.
             continue

@@ -1,7 +1,7 @@
 """Moves a clone's sessions into the spool: decides, scans, encrypts, copies.
 
 All of that happens in the clone, with its settings, as in any push; the spool stands in for
-the remote. It knows what the remote had when it was asked last, and what waits for it.
+the remote. It knows the remote's refs when last asked, and the refs that wait for it.
 """
 
 import re
@@ -45,7 +45,7 @@ from gitcp.trust.trusted_remotes import spelled
 
 PREFIXES = (layout.SESSIONS, layout.EFFECTS, "refs/heads/")
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|[^/]+:")
-# Of git's settings, those that say how a remote is reached.
+# The settings of git that say how a remote is reached.
 _ROUTE = re.compile(
     r"(?i)(core\.(sshcommand|gitproxy|askpass)|ssh\.variant|credential\..*|http\..*"
     r"|protocol\..*|url\..*|pack\.(threads|windowmemory))"
@@ -54,7 +54,7 @@ _OF_REMOTE = re.compile(r"(?i)(receivepack|proxy|proxyauthmethod|vcs)")
 
 
 class Waiting(NamedTuple):
-    """The spool that a remote's sessions wait in, and what a clone calls itself there."""
+    """The spool that a remote's sessions wait in, and the id of a clone there."""
 
     spool: Spool
     route: Route
@@ -63,10 +63,10 @@ class Waiting(NamedTuple):
 
 
 def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
-    """Returns the spool for a remote, which need not be there yet.
+    """Returns the spool for a remote; the spool need not exist yet.
 
     Raises:
-        UsageError: there is no such remote, or it is one that no spool can serve.
+        UsageError: there is no such remote, or a spool cannot serve it.
     """
     repository = workspace.repository
     sharing = workspace.settings.sharing
@@ -101,7 +101,7 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
 def note(
     workspace: Workspace, waiting: Waiting, sessions: Sequence[str] = ()
 ) -> CloneNote:
-    """Notes that a clone has something to send; it need not be looked at yet.
+    """Notes that a clone has something to send, without reading its sessions.
 
     Raises:
         StorageError: the disk refused.
@@ -110,7 +110,7 @@ def note(
     before = waiting.spool.clone(waiting.clone)
     named = tuple(sessions)
     if before is not None and before.wanted:
-        # All that was meant by either.
+        # The sessions of both notes; none stands for all sessions.
         both = before.sessions and named
         named = tuple(dict.fromkeys((*before.sessions, *named))) if both else ()
     top = workspace.repository.git_dir if workspace.bare else workspace.top
@@ -132,13 +132,13 @@ def take_in(
     gate: Gate | None = None,
     fork: bool = False,
 ) -> list[Outcome]:
-    """Takes in what is new in some sessions; returns the outcome of each branch.
+    """Queues new commits of some sessions in the spool; returns the outcome of each branch.
 
-    A secret in one session does not keep the others.
+    A secret in one session does not hold up the others.
 
     Raises:
-        SecretsFoundError: the first that was found; sessions without one are in the spool.
-        TransferError: the remote was never reached yet, and cannot be.
+        SecretsFoundError: a session holds secrets; sessions without one are in the spool.
+        TransferError: the remote was never reached, and cannot be reached now.
         GitcpError: as for `gitcp push`.
     """
     relay = _SpoolRelay(workspace, waiting)
@@ -193,8 +193,8 @@ class _SpoolRelay:
     def prepare(self, sessions: Sequence[str]) -> None:
         """Makes the spool, and asks the remote once if it was never asked.
 
-        A pattern or an object store is asked for what is pushed now: for other sessions it is
-        asked before they are sent.
+        A pattern or an object store is asked only for the sessions of this push. It is asked
+        for others before they are sent.
 
         Raises:
             TransferError: the remote cannot be reached.
@@ -207,7 +207,7 @@ class _SpoolRelay:
             self._gathering.configure(_way(repository, self._remote, self._route))
         if spool.listed() is None:
             limits = limits_of(self._workspace.settings.sharing)
-            # By its name, for git: there are settings for it.
+            # Git needs the name of the remote, because settings may be for that name.
             address = self._route.address
             where = address if store_address.is_store(address) else self._remote
             source = sources.at_address(repository, where, Patience(limits))
@@ -218,7 +218,7 @@ class _SpoolRelay:
             spool.note_listed(source.advertised(prefixes).refs if prefixes else {})
 
     def refs(self, prefixes: Sequence[str]) -> Mapping[str, str]:
-        """Returns the refs that the remote had, with what waits for it."""
+        """Returns the refs that the remote had, replaced by those that wait for it."""
         below = tuple(prefixes)
         listed, pending = self._spool.listed() or {}, self._spool.pending()
         there = {ref: oid for ref, oid in listed.items() if ref.startswith(below)}
@@ -231,7 +231,7 @@ class _SpoolRelay:
         plain: Mapping[RefKey, str],
         known: Collection[str],
     ) -> dict[str, Answer]:
-        """Takes updates in; the spool owns the objects when this returns."""
+        """Queues updates; the spool has its own copy of the objects when this returns."""
         answers: dict[str, Answer] = {}
         with self._spool.locked():
             sessions = {key.ledger for key in updates}
@@ -266,13 +266,13 @@ class _SpoolRelay:
         return answers
 
     def _elsewhere(self, commit: str) -> tuple[str, ...]:
-        """Returns the anchors of a commit's pack: only its clone knows other remotes."""
+        """Returns the commits that a pack can be based on: only the clone knows other remotes."""
         if not store_address.is_store(self._route.address):
             return ()
         return tuple(sorted(packs.anchors(self._workspace.repository, [commit])))
 
     def _make_room(self) -> None:
-        """Drops what has left; refuses more where that is not enough."""
+        """Removes objects that were sent; refuses more if that is not enough."""
         limit = self._workspace.settings.sharing.spool_max_size
         if not 0 < limit < self._gathering.size():
             return
@@ -287,7 +287,7 @@ class _SpoolRelay:
 
 
 def _way(repository: Repository, remote: str, route: Route) -> list[tuple[str, str]]:
-    """Returns git's settings for the way to a remote, as the clone has them now."""
+    """Returns the clone's present git settings for the connection to a remote."""
     prefix = f"remote.{remote}."
     found = []
     for name, value in repository.config_items:
@@ -301,7 +301,7 @@ def _way(repository: Repository, remote: str, route: Route) -> list[tuple[str, s
 
 
 def take_noted(spool: Spool, ident: str, clones: KeptClones) -> GitcpError | None:
-    """Takes in what a noted clone has; returns why something of it cannot be."""
+    """Queues the sessions that a clone noted; returns why some cannot be queued."""
     noted = spool.clone(ident)
     if noted is None:
         return None
@@ -310,14 +310,14 @@ def take_noted(spool: Spool, ident: str, clones: KeptClones) -> GitcpError | Non
         workspace = clones.open(noted.directory)
         waiting = waiting_for(workspace, noted.remote)
         if waiting.spool.ident != spool.ident:
-            # The remote is elsewhere now: what waits here still goes where it was meant to.
+            # The remote has another address now; refs that wait here still go to the old one.
             note(workspace, waiting, noted.sessions)
         else:
-            # The one that knows what it has read already.
+            # Use this instance: it has already read the spool's files.
             waiting = waiting._replace(spool=spool)
             take_in(workspace, waiting, noted.sessions, fork=True)
     except NotARepositoryError as exc:
-        # What it had is here, as far as it told of it in time.
+        # The clone is gone. The spool has all that was queued in time.
         spool.note_clone(ident, None)
         return exc
     except GitcpError as exc:
@@ -329,7 +329,7 @@ def take_noted(spool: Spool, ident: str, clones: KeptClones) -> GitcpError | Non
 def settle(
     spool: Spool, ident: str, noted: CloneNote, problem: GitcpError | None
 ) -> None:
-    """Notes that a clone was asked; what it has noted meanwhile stands."""
+    """Notes that a clone was asked, unless the clone has changed its note meanwhile."""
     with spool.locked():
         if spool.clone(ident) != noted:
             return

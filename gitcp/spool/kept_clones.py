@@ -25,7 +25,7 @@ class KeptClones:
         """Returns the workspace of a clone, with its settings as they are now.
 
         Raises:
-            NotARepositoryError: there is none any more.
+            NotARepositoryError: the clone is gone.
             GitcpError: as `open_workspace`.
         """
         kept = self._kept.pop(directory, None)
@@ -34,7 +34,7 @@ class KeptClones:
             kept = _Kept(workspace, Following(workspace.repository), _place(workspace))
         settings = kept.following.now()
         self._kept[directory] = kept
-        # Without what is read of it, trees and packs that are open: there may be hundreds.
+        # Without the cached trees and open packs, because there may be hundreds of clones.
         repository = kept.workspace.repository.with_lock_timeout(settings.lock_timeout)
         fresh = Workspace(repository, settings)
         fresh.store.allowance.limit = settings.sharing.extent
@@ -50,7 +50,7 @@ class KeptClones:
 
 
 def _place(workspace: Workspace) -> tuple[tuple[int, int], ...]:
-    """Returns which directories it consists of; a new clone may take an old one's place."""
+    """Returns the identities of its directories: a new clone may have the old one's path."""
     repository = workspace.repository
     places = [repository.git_dir, repository.common_dir]
     if repository.top is not None:

@@ -12,14 +12,14 @@ import msgspec
 T = TypeVar("T")
 
 _Signature = tuple[int, int, int]
-# How long after it was written a file may change again without looking different, in ns: disks
+# For so long after a write, a file may change again and keep its time stamp, in ns: disks
 # count time in ticks, or in whole seconds.
 _TICK = 50_000_000
 _SECOND = 1_000_000_000
 
 
 class KnownFiles(Generic[T]):
-    """The JSON documents in a directory, or one of them, as values of a kind."""
+    """The JSON documents in a directory, decoded to one type; all or one at a time."""
 
     def __init__(self, directory: Path, kind: type[T]) -> None:
         self._directory = directory
@@ -55,7 +55,7 @@ class KnownFiles(Generic[T]):
         return None
 
     def _read(self, name: str, signature: _Signature) -> tuple[_Signature, T] | None:
-        # Looked at before it is read: what comes between is read again the next time.
+        # The stat came before the read: after a change in between, it is read again.
         written = signature[2]
         slack = _TICK if written % _SECOND else 2 * _SECOND
         if written + slack >= time.time_ns():

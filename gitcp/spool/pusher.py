@@ -1,4 +1,4 @@
-"""The pusher: the process that sends what waits in a spool, one per remote on a machine."""
+"""The pusher: the process that sends a spool's pending refs, one per remote and machine."""
 
 import shutil
 import time
@@ -16,13 +16,13 @@ from gitcp.spool.intake import take_noted
 from gitcp.spool.kept_clones import KeptClones
 from gitcp.spool.send_round import Sent, send
 
-# How often it looks whether something new waits, in seconds, and how long without.
+# How often the pusher checks for pending refs, and how long it stays without any, in seconds.
 _LOOK = 0.25
 _LINGER = 2.0
 
 
 def start(spool: Spool) -> None:
-    """Starts a pusher in the background, if none is at work.
+    """Starts a pusher in the background, if none is running.
 
     Raises:
         StorageError: the disk refused.
@@ -35,10 +35,10 @@ def start(spool: Spool) -> None:
 
 
 def serve(spool: Spool) -> bool:
-    """Sends what waits until nothing does; False if another process does so already.
+    """Sends all pending refs; False if another process is sending them already.
 
-    After a failure it makes way until the next try: credentials are in the environment, and
-    a process that starts meanwhile may have those that this one lacks.
+    After a failure it releases the lock until the next try. Credentials are in the
+    environment, and a process that starts meanwhile may have some that this one lacks.
 
     Raises:
         GitcpError: the spool cannot be read or written.
@@ -58,7 +58,7 @@ def serve(spool: Spool) -> bool:
 
 
 def _serve_once(spool: Spool) -> bool:
-    """Sends what waits until nothing does, or it fails; False if another process does so."""
+    """Sends pending refs until none is left or a push fails; False if another process does."""
     held = spool.pusher_lock()
     if held is None:
         return False
@@ -77,16 +77,16 @@ def _clear(spool: Spool) -> None:
     if spool.pending() or any(Path(one.directory).exists() for one in clones.values()):
         return
     with spool.locked():
-        # One may have come meanwhile.
+        # A clone may have queued something meanwhile.
         if not spool.pending() and spool.clones() == clones:
             shutil.rmtree(spool.directory, ignore_errors=True)
 
 
 def _serve(spool: Spool, *, until: Callable[[], bool], beside: bool) -> None:
-    """Gathers what is noted, and sends what waits when it is due.
+    """Queues the sessions that clones noted, and sends pending refs when they are due.
 
-    With `beside` a thread sends, so that a round does not keep the next one from being
-    gathered: a round begins when it is due, with what is here by then.
+    With `beside` a thread sends, so that the next round can be gathered during a push. A
+    round begins when it is due, with the refs that are queued by then.
     """
     clones = KeptClones()
     owed: dict[str, str] = {}
@@ -115,10 +115,10 @@ def _serve(spool: Spool, *, until: Callable[[], bool], beside: bool) -> None:
 
 
 def _can_send(spool: Spool, clones: KeptClones) -> bool:
-    """Whether something waits that may be sent now.
+    """Whether a pending ref may be sent now.
 
-    It goes before the clones are asked for more: a pusher that is killed again and again
-    would only ever ask. If nothing waits, all of them are asked first.
+    Sending comes before asking clones for more: a pusher that is killed again and again
+    would otherwise only ask. If nothing is pending, it asks all clones first.
     """
     if spool.listed() is None:
         return send_round.reach(spool, clones) and _due_now(spool)
@@ -135,7 +135,7 @@ def _due_now(spool: Spool) -> bool:
 
 
 def _gather(spool: Spool, clones: KeptClones) -> bool:
-    """Takes in what one clone has noted; returns whether there was one to ask."""
+    """Queues the sessions that one clone noted; returns whether there was one to ask."""
     route = spool.route()
     if route is None or spool.listed() is None:
         return False
@@ -151,7 +151,7 @@ def due(spool: Spool) -> float:
     progress = spool.progress()
     route = spool.route()
     interval = route.interval if route is not None else 0.0
-    # A clock that was set back does not stop it for longer than a failure may.
+    # If the clock was set back, the pusher still waits no longer than after a failure.
     return min(max(progress.due, progress.last + interval), now() + 600.0)
 
 
@@ -162,9 +162,9 @@ def _waits(spool: Spool) -> bool:
 
 
 def wait(spool: Spool, clone: str, *, timeout: float) -> bool:
-    """Waits until nothing of a clone waits that can be sent; False after `timeout` seconds.
+    """Waits until a clone's refs are sent or refused; False after `timeout` seconds.
 
-    If no other process sends, this one does.
+    If no other process sends them, this one does.
 
     Raises:
         GitcpError: the spool cannot be read or written.
@@ -184,14 +184,14 @@ def wait(spool: Spool, clone: str, *, timeout: float) -> bool:
         finally:
             durable.unlock(held)
     if _waits(spool):
-        # What other clones have is theirs to wait for.
+        # Other clones' refs are still pending, but this clone need not wait for them.
         with suppress(GitcpError):
             start(spool)
     return not mine_waits(spool, clone)
 
 
 def mine_waits(spool: Spool, clone: str) -> bool:
-    """Whether something of a clone waits that was not refused."""
+    """Whether a clone has pending refs that were not refused, or more to queue."""
     noted = spool.clone(clone)
     if noted is not None and noted.wanted:
         return True

@@ -22,7 +22,7 @@ from gitcp.spool.intake import PREFIXES
 from gitcp.spool.kept_clones import KeptClones
 
 _HEADS = "refs/heads/"
-# A server that wants less, in its words.
+# Messages of servers that limit the rate.
 _TOO_MUCH = re.compile(
     r"(?i)rate.?limit|too many|429|throttl|slow down|try again later"
 )
@@ -38,9 +38,9 @@ Arrived = dict[str, dict[str, str]]
 
 
 class Sent(NamedTuple):
-    """What a round did: how many refs the remote has now, and how many it does not.
+    """The result of a round: how many refs it sent, and how many are still pending.
 
-    `arrived` are commits by ref, by the clone that is to be told of them.
+    `arrived` has the sent commits by clone and ref, so that each clone can note them.
     """
 
     sent: int
@@ -49,9 +49,9 @@ class Sent(NamedTuple):
 
 
 def reach(spool: Spool, clones: KeptClones) -> bool:
-    """Asks all clones, as the way to a remote that was never reached is known from one.
+    """Asks all clones: if the remote was never reached, only they know how to reach it.
 
-    Returns whether the remote was reached; if not, it notes when that is tried again.
+    Returns whether the remote was reached; if not, notes when to try again.
     """
     try:
         gather.take_all(spool, clones)
@@ -65,10 +65,10 @@ def reach(spool: Spool, clones: KeptClones) -> bool:
 
 
 def send(spool: Spool, owed: dict[str, str]) -> Sent:
-    """Sends what waits, and notes when the next round is due.
+    """Sends pending refs, and notes when the next round is due.
 
-    `owed` are commits of branches whose ledger the round before sent: they go now, whatever
-    the ledger has become since; the round leaves its own there.
+    `owed` has the commits of branches whose ledger was sent in the round before. They are
+    sent now, even if the ledger has grown since. On return it has those of this round.
 
     Raises:
         GitcpError: the spool cannot be read or written.
@@ -87,8 +87,8 @@ def send(spool: Spool, owed: dict[str, str]) -> Sent:
         chosen = _choose(ready, progress, owed)
         later = _waiting_for_ledgers(ready, chosen)
         owed.clear()
-        # Before it is sent: the successor of a pusher that is killed keeps to the interval,
-        # and one that is killed while it asks and takes in costs no interval.
+        # Note this right before sending. If the pusher is killed later, its successor still
+        # keeps to the interval; if it was killed earlier, no interval is lost.
         progress = msgspec.structs.replace(progress, last=now())
         spool.note_progress(progress)
         answers = _send(source, chosen)
@@ -108,14 +108,14 @@ def send(spool: Spool, owed: dict[str, str]) -> Sent:
 
 
 class _There(NamedTuple):
-    """The refs of a remote; `asked` are the sessions that it was asked for, None for all."""
+    """The refs of a remote; `asked` are the sessions that were asked for, None for all."""
 
     refs: Mapping[str, str]
     asked: frozenset[LedgerKey] | None = None
 
 
 def _ask(spool: Spool, source: Remote) -> _There:
-    """Asks the remote for its refs; decides again what stands on a branch that is gone."""
+    """Asks the remote for its refs; if a branch is gone, decides about all refs again."""
     if not source.lists_all:
         return _ask_named(spool, source)
     there = source.advertised(PREFIXES).refs
@@ -124,7 +124,7 @@ def _ask(spool: Spool, source: Remote) -> _There:
         spool.note_listed(there)
         gone = {ref for ref in before if ref.startswith(_HEADS)} - set(there)
         if gone:
-            # The branch was not scanned, because the remote had it.
+            # Its commits were not scanned for secrets, because the remote had them.
             for one in spool.pending().values():
                 _decide_again(spool, one, _REMOVED)
     return _There(there)
@@ -134,7 +134,7 @@ def _ask_named(spool: Spool, source: Remote) -> _There:
     """Asks a pattern, or an object store, for the sessions that are due.
 
     Raises:
-        TransferError: it did not answer at all.
+        TransferError: the remote did not answer at all.
     """
     moment = now()
     asked = frozenset(
@@ -148,7 +148,7 @@ def _ask_named(spool: Spool, source: Remote) -> _There:
     try:
         there = source.advertised(layout.prefixes_of(asked, source.named)).refs
     except TransferError:
-        # Those repositories of a pattern that work must not wait for the others.
+        # The repositories of a pattern that do answer must not wait for the others.
         if all(source.why_not(key.ref) is None for key in asked):
             raise
     with spool.locked():
@@ -164,7 +164,7 @@ def _ask_named(spool: Spool, source: Remote) -> _There:
 
 
 def _decide_again(spool: Spool, one: Pending, reason: str) -> None:
-    """Has the clone decide about a ref once more; where it is gone the ref is held."""
+    """Lets the clone decide about a ref again; if the clone is gone, the ref is held."""
     clone = spool.clone(one.clone)
     if clone is not None and _is_there(clone.directory):
         spool.remove(one.ref)
@@ -190,7 +190,7 @@ def _is_there(directory: str) -> bool:
 def _ready(
     spool: Spool, there: _There, source: Remote, arrived: Arrived
 ) -> list[tuple[Update, Pending]]:
-    """Returns the updates to send: what the remote has is below each of them."""
+    """Returns the updates to send: each is a fast-forward of the remote's ref, or expected."""
     gathering = spool.gathering()
     found = []
     with spool.locked():
@@ -215,7 +215,7 @@ def _ready(
 
 
 def _postpone(spool: Spool, one: Pending, why_not: TransferError) -> None:
-    """Tries a ref again later, as its repository does not answer, or is not there."""
+    """Postpones a ref, because its repository does not answer or does not exist."""
     route = spool.route()
     assert route is not None
     missing = isinstance(why_not, NoRepositoryError)
@@ -226,7 +226,7 @@ def _postpone(spool: Spool, one: Pending, why_not: TransferError) -> None:
             one,
             tries=one.tries + 1,
             due=now() + pause,
-            # One that is only away is waited for.
+            # If the repository only does not answer, the ref counts as waiting, not refused.
             reason=why_not.message if missing else "",
         )
     )
@@ -235,7 +235,7 @@ def _postpone(spool: Spool, one: Pending, why_not: TransferError) -> None:
 def _choose(
     ready: list[tuple[Update, Pending]], progress: Progress, owed: dict[str, str]
 ) -> dict[str, tuple[Update, Pending]]:
-    """Returns what this round sends: the longest waiting first, ledgers before branches."""
+    """Returns the updates of this round: the longest waiting first, ledgers before branches."""
     moment = now()
     due = [(update, one) for update, one in ready if one.due <= moment]
     due.sort(key=lambda item: (item[1].tries, item[1].at))
@@ -256,7 +256,7 @@ def _choose(
 def _waiting_for_ledgers(
     ready: list[tuple[Update, Pending]], chosen: Mapping[str, object]
 ) -> dict[str, tuple[str, str]]:
-    """Returns branches that a ledger goes before, each with its commit and that ledger."""
+    """Returns the branches that wait for their ledger, each with its commit and that ledger."""
     return {
         update.ref: (update.new, ledger)
         for update, _ in ready
@@ -341,10 +341,10 @@ def _judge(
     answers: Mapping[str, Answer],
     interval: float,
 ) -> Progress:
-    """Returns when the next push is due, and how much it sends at most.
+    """Returns when the next push is due, and how many refs it sends at most.
 
-    A server refuses a whole push for one ref (`pre-receive`). Then half of it goes next, until
-    the ref is alone; the others are not kept by it.
+    A server may refuse a whole push because of one ref (`pre-receive`). The next push then
+    sends half as many, until that ref is alone, so that it does not hold up the others.
     """
     refused = [answer.reason for answer in answers.values() if not answer.done]
     if not refused or len(refused) < len(answers):

@@ -8,9 +8,9 @@ from gitcp.spool.pusher import due
 
 
 class Unsent(NamedTuple):
-    """What waits for one remote: refs, since when, when it is tried, the last refusal.
+    """The pending refs for one remote: since when, when they are due, the last refusal.
 
-    `noted`: the clone has more that was not looked at yet. Times are in seconds since 1970.
+    `noted`: the clone has more that is not queued yet. Times are in seconds since 1970.
     """
 
     remote: str
@@ -22,7 +22,7 @@ class Unsent(NamedTuple):
 
 
 def unsent(workspace: Workspace) -> list[Unsent]:
-    """Returns what of a clone waits, for each remote that it waits for."""
+    """Returns a clone's pending refs, for each remote that it has some for."""
     ident = clone_ident(workspace.repository.common_dir)
     found = []
     for spool in every_spool():
@@ -30,7 +30,7 @@ def unsent(workspace: Workspace) -> list[Unsent]:
         if clone is None:
             continue
         clones = spool.clones()
-        # A clone that is gone cannot report what it left: every other one does.
+        # A clone that is gone cannot report its pending refs, so every other clone does.
         mine = [
             one
             for one in spool.pending().values()

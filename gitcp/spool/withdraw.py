@@ -11,10 +11,10 @@ from gitcp.spool.entries import Spool, clone_ident, every_spool, now
 
 @contextmanager
 def withdrawn(workspace: Workspace, *, dry_run: bool = False) -> Iterator[None]:
-    """Takes all of it back, with its objects; hands it over again at the end.
+    """Removes the clone's unsent sessions and their objects; queues them again at the end.
 
     Raises:
-        BusyError: another process keeps the spool.
+        BusyError: another process keeps the spool locked.
         StorageError, GitFailedError: the disk refused.
     """
     ident = clone_ident(workspace.repository.common_dir)
@@ -33,7 +33,7 @@ def withdrawn(workspace: Workspace, *, dry_run: bool = False) -> Iterator[None]:
 
 
 def _withdraw(spool: Spool, ident: str) -> bool:
-    """Takes back what waits in one spool; returns whether there was anything."""
+    """Removes a clone's pending refs from one spool; returns whether there were any."""
     with spool.locked():
         clone = spool.clone(ident)
         mine = [one for one in spool.pending().values() if one.clone == ident]
@@ -43,6 +43,6 @@ def _withdraw(spool: Spool, ident: str) -> bool:
         if clone is not None and clone.wanted:
             spool.note_clone(ident, msgspec.structs.replace(clone, wanted=False))
         if spool.listed() is not None:
-            # What has left is there still, and is what is purged as well.
+            # Objects that were sent are still there, and the purge concerns them as well.
             spool.gathering().shrink(spool.pending().keys())
         return waited
