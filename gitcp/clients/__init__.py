@@ -1,1 +1,1 @@
-"""What each coding agent writes and reads: one module per agent; none knows another."""
+"""The files and hooks of each coding agent: one module per agent; none knows another."""

@@ -1,8 +1,8 @@
 """Agents behind `gitcp acp`: the proxy's events, and the conversation that it recorded.
 
-No agent's own files are read. The talk is in neutral form, in a folder of ours for each
-session (`acp_folder`). A restore makes a new one, which the next new session of the editor
-takes up.
+gitcp reads no agent's own files. It keeps the conversation in neutral form, in a folder of
+its own for each session (`acp_folder`). A restore makes a new folder, and the next new
+session of the editor continues from it.
 """
 
 import os
@@ -35,7 +35,7 @@ _EVENTS: Final = frozenset(
         triggers.SESSION_END,
     }
 )
-# What may pass of a talk that was made elsewhere.
+# The blocks that are kept of a conversation made elsewhere.
 _BLOCK = {"type": known.one_of("text"), "text": str}
 _CALL = {
     "type": known.one_of("tool_use"),
@@ -65,12 +65,12 @@ class Acp:
     title = "the agent"
     resuming: tuple[str, ...] = ()
 
-    # --- what the proxy tells -------------------------------------------------------
+    # --- the proxy's events ---------------------------------------------------------
 
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what the proxy tells; turns that have ended are in the talk by then."""
+        """Returns the proxy's event; turns that have ended are in the conversation by then."""
         session = records.text(payload, "session")
         if hook not in _EVENTS or session is None or not acp_folder.is_name(session):
             return None
@@ -90,12 +90,12 @@ class Acp:
         )
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what is put before the prompt; the first prompt is not waited with."""
+        """Returns the text to put before the prompt; the first prompt does not wait for it."""
         del quietly
         return text.encode() if hook == triggers.TURN_START else None
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Returns True: we have written it ourselves."""
+        """Returns True: gitcp wrote the file itself."""
         del event, tail
         return True
 
@@ -104,17 +104,17 @@ class Acp:
         return any(record.role is not None for record in _records(tail))
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the file of the talk."""
+        """Returns the file of the conversation."""
         return [] if event.transcript is None else [Source("", event.transcript)]
 
-    # --- the talk -------------------------------------------------------------------
+    # --- the conversation -----------------------------------------------------------
 
     def directory(self, content: bytes) -> str | None:
-        """Returns where the session works."""
+        """Returns the directory that the session works in."""
         return next((one.cwd for one in _records(content) if one.cwd), None)
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns nothing: the proxy sees what was said here only."""
+        """Returns an empty set: the proxy sees only messages of this session."""
         del content
         return frozenset()
 
@@ -131,7 +131,7 @@ class Acp:
     def resume_files(
         self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns a folder that the next new session in this project takes up."""
+        """Returns a folder that the next new session in this project continues from."""
         if not self.has_messages(kept.content):
             return None
         content = rebuilt(kept.content) if kept.foreign else kept.content
@@ -177,7 +177,7 @@ class Acp:
         _refuse()
 
     def installed(self, text: bytes) -> bool:
-        """Returns False: the editor starts the proxy, no hook does."""
+        """Returns False: the editor starts the proxy, not a hook."""
         del text
         return False
 
@@ -198,7 +198,7 @@ def _refuse() -> NoReturn:
 
 
 def _session_with(root: Path, kept: StoredConversation) -> About | None:
-    """Returns the session whose talk is exactly this one: its agent may fork it."""
+    """Returns the session with exactly this conversation, because its agent may fork it."""
     if kept.session is None or kept.foreign or not acp_folder.is_name(kept.session):
         return None
     folder = SessionFolder(root / kept.session)
@@ -210,7 +210,7 @@ def _session_with(root: Path, kept: StoredConversation) -> About | None:
 
 
 def rebuilt(content: bytes) -> bytes:
-    """Returns a talk that was made elsewhere, of known fields only."""
+    """Rebuilds a conversation that was made elsewhere from known fields only."""
     return known.lines(_rebuilt(content))
 
 

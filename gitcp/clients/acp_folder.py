@@ -1,8 +1,9 @@
 """The folder of one session behind `gitcp acp`: its conversation, and turns not yet added.
 
-The proxy writes each turn down line by line, in a file of its own (`TURN.turn`), before it
-hands a line on. A turn that has ended is made into messages and added to `talk.jsonl`; only
-then its file goes. A kill at any moment leaves the file, or the messages, never both twice.
+The proxy records each turn line by line, in a file of its own (`TURN.turn`), before it
+forwards a line. It converts a turn that has ended to messages, adds them to `talk.jsonl`,
+and only then removes the turn's file. So a kill at any moment neither loses a turn nor adds
+it twice.
 """
 
 import os
@@ -19,23 +20,23 @@ from gitcp.user_state import state_directory
 
 _TALK = "talk.jsonl"
 _ABOUT = "session.json"
-# How many lines a talk had that was removed, as a checkpoint holds it.
+# How many lines `talk.jsonl` had when it was removed because a checkpoint holds it.
 _STORED = "stored"
 _LOCK = "proxy.lock"
 _FOLDS = "fold.lock"
 _TURN = re.compile(r"(?a)(\d{1,20})\.turn")
-# The size that the talk had before a turn was added to it.
+# The size of `talk.jsonl` before a turn was added to it.
 _ADDING = re.compile(r"(?a)(\d{1,20})@(\d{1,20})\.adding")
 _PATIENCE = 10.0
 _NAME = 80
 
 
 class About(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a session: the agent's id of it, and where it works.
+    """The description of a session: the agent's id for it, and the directory it works in.
 
-    A session that a restore made has no id until an agent has one for it: it waits in `top`,
-    and `number` is the checkpoint that it continues from. `whole` is the session of the agent
-    that has exactly this talk.
+    A session that a restore made has no id until an agent gives it one. Until then it waits
+    in `top`; `number` is the checkpoint that it continues from, and `whole` the agent's
+    session with exactly this conversation.
     """
 
     cwd: str
@@ -53,12 +54,12 @@ def root(environment: Mapping[str, str]) -> Path:
 
 
 def name_of(session: str) -> str:
-    """Returns the name of a session's folder, as far as it has one to itself."""
+    """Returns the name of a session's folder; ids that differ may share a name."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", session)[:_NAME] or "_"
 
 
 class SessionFolder:
-    """One folder; its name is what gitcp knows the session by."""
+    """One folder; its name is gitcp's name for the session."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,7 +71,7 @@ class SessionFolder:
         return self.path.name
 
     def about(self) -> About | None:
-        """Returns what is known of the session; None if nothing can be read."""
+        """Returns the description of the session; None if it cannot be read."""
         with suppress(OSError, msgspec.MsgspecError):
             raw = (self.path / _ABOUT).read_bytes()
             return msgspec.json.decode(raw, type=About)
@@ -78,13 +79,13 @@ class SessionFolder:
 
     @property
     def noted_at(self) -> float:
-        """When that was written down, in seconds since 1970; 0 if it was not."""
+        """When the description was written, in seconds since 1970; 0 if there is none."""
         with suppress(OSError):
             return (self.path / _ABOUT).stat().st_mtime
         return 0.0
 
     def note(self, about: About) -> None:
-        """Writes down what is known of the session.
+        """Writes the description of the session.
 
         Raises:
             StorageError: the disk refused.
@@ -94,15 +95,15 @@ class SessionFolder:
             durable.replace(self.path / _ABOUT, encode(about))
 
     def lock(self) -> int | None:
-        """Takes the session for this process; None if another has it."""
+        """Locks the session for this process; None if another process has it."""
         return durable.try_lock(self.path / _LOCK)
 
     def turns(self) -> list[int]:
-        """Returns the turns that are not in the talk yet, the oldest first."""
+        """Returns the turns that are not in `talk.jsonl` yet, the oldest first."""
         return sorted({turn for turn, _, _ in self._waiting()})
 
     def begin(self, turn: int) -> int:
-        """Returns the descriptor of a new file that a turn is written down in.
+        """Returns the descriptor of a new file to record a turn in.
 
         Raises:
             OSError: the file cannot be made.
@@ -111,10 +112,10 @@ class SessionFolder:
         return os.open(self.path / f"{turn}.turn", flags, 0o600)
 
     def fold(self, upto: int) -> None:
-        """Adds the turns up to one to the talk.
+        """Adds the turns up to `upto` to `talk.jsonl`.
 
         Raises:
-            BusyError: another process is at it for ten seconds.
+            BusyError: another process holds the lock for ten seconds.
             StorageError: the talk cannot be written.
         """
         if not self.path.is_dir():
@@ -128,10 +129,10 @@ class SessionFolder:
 
     @contextmanager
     def at_rest(self) -> Iterator[bool]:
-        """Holds the session; yields whether what was said may be rewritten until the end.
+        """Locks the session; yields whether the conversation may be rewritten meanwhile.
 
-        It may not while a proxy has the session, nor where a killed process was adding a
-        turn: how far that got is known by the size of the talk.
+        It may not if a proxy has the session, or if a killed process was adding a turn: the
+        size of `talk.jsonl` shows how far that process got.
 
         Raises:
             BusyError: another process adds a turn for ten seconds.
@@ -152,24 +153,25 @@ class SessionFolder:
             durable.close(held)
 
     def put_away(self, count: int) -> None:
-        """Removes the talk, of which a checkpoint holds all lines; see `at_rest`.
+        """Removes `talk.jsonl`, once a checkpoint holds all its lines; see `at_rest`.
 
         Raises:
             StorageError: the disk refused.
         """
         with durable.storage("removing a talk that is stored"):
-            # First: without it the talk would begin again with its next turn.
+            # Write the count first: without it the next turn would begin a new
+            # conversation.
             durable.replace(self.path / _STORED, f"{count}\n".encode())
             durable.remove(self.talk)
 
     def stored(self) -> int | None:
-        """Returns how many lines of the talk were removed; None if it is there."""
+        """Returns how many lines of `talk.jsonl` were removed; None if it is there."""
         with suppress(OSError, ValueError):
             return int((self.path / _STORED).read_bytes())
         return None
 
     def write_again(self, talk: bytes) -> None:
-        """Writes a talk that was removed; one that is there stays.
+        """Writes `talk.jsonl` again if it was removed; an existing file stays.
 
         Raises:
             BusyError: another process adds a turn for ten seconds.
@@ -185,7 +187,7 @@ class SessionFolder:
             durable.remove(self.path / _STORED)
 
     def said(self) -> list[Path]:
-        """Returns the files that hold what was said."""
+        """Returns the files that hold the conversation."""
         return [self.talk, *sorted(path for _, path, _ in self._waiting())]
 
     def _add(self, turn: int, path: Path, size: int | None) -> None:
@@ -195,7 +197,8 @@ class SessionFolder:
             if size is None:
                 size = os.fstat(talk.fileno()).st_size
                 path = path.rename(self.path / f"{turn}@{size}.adding")
-            # What a killed process had added of this turn is not stored anywhere yet.
+            # Remove the part of this turn that a killed process added; no checkpoint holds
+            # it.
             talk.truncate(size)
             talk.seek(size)
             talk.write(b"".join(msgspec.json.encode(one) + b"\n" for one in lines))
@@ -213,12 +216,12 @@ class SessionFolder:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is the name of a folder, and of nothing outside of ours."""
+    """Whether a text is a valid name of a session's folder, and leads nowhere else."""
     return re.fullmatch(r"(?a)[A-Za-z0-9_-]{1,120}", text) is not None
 
 
 def encode(about: About) -> bytes:
-    """Returns what `session.json` says."""
+    """Returns the content of `session.json`."""
     return msgspec.json.encode(about)
 
 

@@ -1,7 +1,7 @@
 """Converts one turn of the Agent Client Protocol to neutral messages.
 
-The messages have the shapes of a chat: a role, and blocks of text, calls and results. They
-can be read, searched and given to any agent.
+The messages have the usual shape of a chat: a role, and blocks of text, calls and results.
+gitcp can show and search them, and give them to any agent.
 """
 
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ import msgspec
 
 from gitcp.clients import records
 
-# Of one result of a tool, and of one file that a prompt carries, so much is kept, in characters.
+# So many characters are kept of one tool result, or of one file in a prompt.
 _MOST = 256 * 1024
-# The tools that gitcp knows by name, for what an agent says of a call.
+# An agent's kind of call -> the name by which gitcp knows the tool.
 _TOOLS = {
     "edit": "edit",
     "delete": "edit",
@@ -29,7 +29,7 @@ INTERRUPTED = "interrupted"
 
 
 class Heading(msgspec.Struct):
-    """The first line of what was written down of a turn: ours."""
+    """The first line of a recorded turn, which gitcp writes."""
 
     turn: int
     at: str
@@ -41,7 +41,7 @@ _HEADING = msgspec.json.Decoder(Heading)
 
 
 def messages(raw: bytes) -> list[dict[str, Any]]:
-    """Returns the messages of a turn that was written down line by line."""
+    """Returns the messages of a turn that was recorded line by line."""
     lines = records.lines(raw)
     try:
         heading = records.decode(_HEADING, next(lines, b""))
@@ -62,7 +62,7 @@ def messages(raw: bytes) -> list[dict[str, Any]]:
 
 
 class _Call:
-    """A call of a tool, as the updates on it have it in the end."""
+    """A tool call, after all updates to it."""
 
     def __init__(self, ident: str) -> None:
         self.ident = ident
@@ -93,7 +93,7 @@ class _Call:
         return {**block, "input": held}
 
     def result(self) -> dict[str, Any] | None:
-        """Returns the block with what the tool said; None if it has not ended."""
+        """Returns the block with the tool's result; None if the call has not ended."""
         status = self.fields.get("status")
         texts = list(_texts([*_list(self.fields.get("content")), *self.streamed]))
         if not texts and status not in _ENDED:
@@ -109,7 +109,7 @@ class _Call:
         return block
 
     def _shown(self) -> dict[str, Any]:
-        """Returns what a call shows of itself where it says no more."""
+        """Returns arguments taken from what a call displays, if it names no others."""
         shown: dict[str, Any] = {}
         for one in _list(self.fields.get("content")):
             if isinstance(one, dict) and one.get("type") == "diff":
@@ -117,7 +117,7 @@ class _Call:
                     if isinstance(one.get(field), str):
                         shown.setdefault(name, _cut(one[field]))
         runs = self.fields.get("kind") == "execute"
-        # A command's place is where it runs, and not what it is about.
+        # A command's location is where it runs, not the file that it changes.
         for one in () if runs else _list(self.fields.get("locations")):
             if isinstance(one, dict) and isinstance(one.get("path"), str):
                 shown.setdefault("file_path", one["path"])
@@ -131,7 +131,7 @@ _DIFF = {"file_path": "path", "old_string": "oldText", "new_string": "newText"}
 
 
 class _Turn:
-    """The turn that is read: texts and calls in the order in which they began."""
+    """The turn that is being read: texts and calls in the order in which they began."""
 
     def __init__(self) -> None:
         self.prompt: list[Any] = []
@@ -140,7 +140,7 @@ class _Turn:
         self._calls: dict[str, _Call] = {}
 
     def take(self, value: dict[str, Any]) -> None:
-        """Takes in a message of the protocol."""
+        """Reads a message of the protocol."""
         params = value.get("params")
         params = params if isinstance(params, dict) else {}
         match value.get("method"):
@@ -219,7 +219,7 @@ class _Turn:
 
 
 def _joined(chunks: list[Any]) -> Iterator[Any]:
-    """Yields blocks: chunks of one text become one."""
+    """Yields blocks; joins the chunks of one text."""
     texts: list[str] = []
     before: Any = None
     for message, kind, content in (*chunks, (None, None, None)):
@@ -242,7 +242,7 @@ def _joined(chunks: list[Any]) -> Iterator[Any]:
 
 
 def _kept(block: Any) -> Any:
-    """Returns a block of a prompt or an answer, without the bulk of what it carries."""
+    """Returns a block of a prompt or an answer, without large embedded content."""
     if not isinstance(block, dict):
         return block
     small = dict(block)
@@ -259,7 +259,7 @@ def _kept(block: Any) -> Any:
 
 
 def _texts(content: list[Any]) -> Iterator[str]:
-    """Yields the texts of what a call of a tool shows."""
+    """Yields the texts that a tool call displays."""
     for one in content:
         held = one.get("content") if isinstance(one, dict) else None
         text = held.get("text") if isinstance(held, dict) else None

@@ -1,8 +1,8 @@
 """Claude Code: its hooks, its transcripts, and how a conversation resumes.
 
 A transcript is `<config>/projects/<slug>/<session>.jsonl`; those of subagents lie below
-`<slug>/<session>/subagents/`. A hook runs before the client has written everything it
-speaks of: the last words of a turn follow within milliseconds, a tool's result once its
+`<slug>/<session>/subagents/`. A hook runs before the client has written all records of its
+event: the last words of a turn follow within milliseconds, a tool's result once its
 whole batch is done, and a prompt only after the hook has ended.
 """
 
@@ -31,7 +31,7 @@ _SLUG_LIMIT = 200
 _SUBAGENTS = "subagents"
 _TIMEOUT = 30
 
-# hook -> what it means
+# hook -> its event
 _HOOKS: Final = {
     "SessionStart": triggers.SESSION_START,
     "UserPromptSubmit": triggers.TURN_START,
@@ -89,7 +89,7 @@ class ClaudeCode(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means."""
+        """Returns the event that a hook call reports."""
         # Copilot CLI runs the hooks of a project's settings for Claude Code, too.
         if environment.get("COPILOT_PROJECT_DIR"):
             return None
@@ -100,7 +100,7 @@ class ClaudeCode(HooksInJson):
         if event.what == triggers.SUBAGENT_STOP or "agent_id" in payload:
             subagent = _subagent(payload)
             if event.what == triggers.SUBAGENT_STOP and subagent is None:
-                # Compaction is done by a helper that leaves no transcript.
+                # A helper does the compaction, and leaves no transcript.
                 return None
         given = payload.get("tool_calls")
         calls = [
@@ -121,7 +121,7 @@ class ClaudeCode(HooksInJson):
         )
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Whether the end of the transcript holds what the event promised."""
+        """Whether the end of the transcript holds the event's records."""
         if event.results:
             return all(f'"{one}"'.encode() in tail for one in event.results) and any(
                 _holds_result(line, event.results[-1]) for line in _backwards(tail)
@@ -138,7 +138,7 @@ class ClaudeCode(HooksInJson):
         return any(True for _ in _messages(tail))
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the transcript, and those of subagents with what describes them."""
+        """Returns the transcript, and those of subagents with their descriptions."""
         main = event.transcript
         if main is None:
             return []
@@ -162,7 +162,7 @@ class ClaudeCode(HooksInJson):
         return None
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns the ids of the messages, as they were before a copy was made."""
+        """Returns the ids that the messages had before a copy was made."""
         idents = set()
         for record in _messages(content):
             fork = record.forkedFrom
@@ -179,8 +179,8 @@ class ClaudeCode(HooksInJson):
     def position(self, content: bytes, ident: str) -> int | None:
         """Returns where a prompt or message begins.
 
-        The copy that the client makes for a fork has the id of its first new prompt in
-        all older ones as well: the last prompt with an id is the one that has it.
+        In the copy that the client makes for a fork, all older prompts have the id of the
+        first new prompt as well. So the last prompt with an id is the right one.
         """
         newest = None
         for start, line in records.mentions(content, ident):
@@ -196,9 +196,9 @@ class ClaudeCode(HooksInJson):
     ) -> ResumeFiles | None:
         """Returns the files of a copy under a new id; the records stay as they are.
 
-        The client goes by the name of the file. Records keep the id they were written
-        under, so that what is stored of the copy shares its beginning with the original.
-        A conversation that was made elsewhere is rebuilt, and comes alone.
+        The client finds a conversation by the name of its file. Records keep the id that
+        they were written under, so that the stored copy shares its beginning with the
+        original. A conversation that was made elsewhere is rebuilt, without other files.
         """
         content = whole_lines(kept.content)
         if not self.has_messages(content):
@@ -225,7 +225,7 @@ class ClaudeCode(HooksInJson):
         ]
         copies = []
         if kept.session is not None and re.fullmatch(r"[\w-]+", kept.session):
-            # What the client's own rewind keeps of files it has edited.
+            # The client's own rewind keeps copies of edited files here.
             history = config / "file-history"
             copies.append((history / kept.session, history / new))
         return ResumeFiles(
@@ -245,7 +245,7 @@ class ClaudeCode(HooksInJson):
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand in the settings for each hook."""
+        """Returns the entry in the settings for each hook."""
         return {
             hook: words.grouped(
                 command(hook),
@@ -256,7 +256,7 @@ class ClaudeCode(HooksInJson):
         }
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know."""
+        """Returns notes for the user."""
         del scope
         return ("sessions that are open already do not see the hooks; start a new one",)
 
@@ -267,7 +267,7 @@ CLIENT = ClaudeCode()
 def slug(directory: str) -> str:
     """Returns the name of the directory that holds a project's transcripts."""
     real = unicodedata.normalize("NFC", os.path.realpath(directory))
-    # As JavaScript sees it: in units of UTF-16.
+    # As in JavaScript, in units of UTF-16.
     units = [
         int.from_bytes(pair, "little")
         for pair in _pairs(real.encode("utf-16-le", "surrogatepass"))
@@ -300,7 +300,7 @@ def _base36(number: int) -> str:
 
 
 def config_directory(places: ClientPlaces) -> Path:
-    """Returns the folder that the client keeps everything in."""
+    """Returns the folder that the client keeps all its files in."""
     own = places.environment.get("CLAUDE_CONFIG_DIR")
     return Path(unicodedata.normalize("NFC", own)) if own else places.home / ".claude"
 
@@ -330,7 +330,7 @@ def _messages(raw: bytes) -> Iterator[_TranscriptRecord]:
 
 
 def _asks(record: _TranscriptRecord) -> bool:
-    """Whether a record is what a person typed, and not a tool's result."""
+    """Whether a record is a prompt that a person typed, not a tool's result."""
     if record.type != "user" or record.isMeta:
         return False
     return b'"tool_use_id"' not in bytes(record.message)
@@ -357,7 +357,7 @@ def _holds_result(line: bytes, call: str) -> bool:
 
 
 def _was_said(tail: bytes, expected: str) -> bool:
-    """Whether the last message of the assistant is there: as one block, or as several."""
+    """Whether the assistant's last message is there, as one block or as several."""
     texts: list[str] = []
     last: str | None = None
     for line in _backwards(tail):
@@ -370,7 +370,7 @@ def _was_said(tail: bytes, expected: str) -> bool:
         if not block_texts:
             continue
         if texts and ident != last:
-            # An earlier message: the one looked for has not been written yet.
+            # This is an earlier message: the expected one has not been written yet.
             return False
         last = ident
         texts = [*block_texts, *texts]

@@ -1,9 +1,9 @@
 """Tells which records of a Claude Code transcript still count after a rewind.
 
-Each record names the one that it follows. A user who goes back to an earlier prompt makes a
-second successor of a record; the client continues from its newest one, and the turns between
-stay in the file. Calls of tools that run at the same time branch in the same way, so whole
-turns are left out and never single records.
+Each record names the record before it. If a user goes back to an earlier prompt, a record
+gets a second successor; the client continues from the newest, and the turns between stay in
+the file. Tool calls that run at the same time branch in the same way, so gitcp leaves out
+whole turns and never single records.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from gitcp.clients import records
 
 
 class _Link(msgspec.Struct):
-    """What places a record; any JSON may stand in each field."""
+    """The fields that give a record its place in the chain; each may hold any JSON."""
 
     uuid: Any = None
     parentUuid: Any = msgspec.UNSET  # noqa: N815  the client's spelling
@@ -28,7 +28,7 @@ class _Link(msgspec.Struct):
 
 
 class _Node(NamedTuple):
-    """A record on the chain: its id, what it follows, whether a person asked in it.
+    """A record on the chain: its id, the record before it, and whether it is a prompt.
 
     A record that `begins` follows nothing.
     """
@@ -44,7 +44,7 @@ _NOTHING = _Link()
 
 
 def active(content: bytes) -> bytes:
-    """Returns a transcript without the turns that the user took back."""
+    """Returns a transcript without the turns that the user rewound."""
     lines = list(records.lines(content))
     nodes = [_node(records.decode_or(_LINK, line, _NOTHING)) for line in lines]
     placed = [node for node in nodes if node is not None]
@@ -65,7 +65,7 @@ def active(content: bytes) -> bytes:
 
 
 def _node(link: _Link) -> _Node | None:
-    """Returns a record's place; None if it has none, or is a subagent's."""
+    """Returns a record's place in the chain; None if it has none, or is a subagent's."""
     if not isinstance(link.uuid, str) or link.isSidechain is True:
         return None
     asks = (
@@ -76,15 +76,15 @@ def _node(link: _Link) -> _Node | None:
     )
     parent = link.parentUuid
     if not isinstance(parent, str):
-        # A compaction begins a new chain, and says what it stands for.
+        # A compaction begins a new chain, and names the record that it replaces.
         parent = link.logicalParentUuid
-    # Old or foreign transcripts name no parents at all: those are lines, not trees.
+    # Old or foreign transcripts name no parents at all: their records are a plain list.
     begins = asks and link.parentUuid is None
     return _Node(link.uuid, parent if isinstance(parent, str) else None, asks, begins)
 
 
 def _standing(nodes: Sequence[_Node]) -> set[str]:
-    """Returns the ids on the chain that the newest record ends."""
+    """Returns the ids on the chain that ends with the newest record."""
     places = {node.ident: at for at, node in enumerate(nodes)}
     seen: set[str] = set()
     at = len(nodes) - 1
@@ -99,7 +99,7 @@ def _standing(nodes: Sequence[_Node]) -> set[str]:
 
 
 def _owners(nodes: Sequence[_Node]) -> dict[str, str | None]:
-    """Returns for each record the prompt of its turn."""
+    """Returns the prompt of each record's turn."""
     owners: dict[str, str | None] = {}
     last: str | None = None
     for node in nodes:

@@ -21,12 +21,12 @@ from gitcp.clients.exchange import (
     Text,
 )
 
-# Tools of other clients that are given one text.
+# Tools of other clients whose argument is one text.
 _FREE_TOOLS = frozenset({"apply_patch"})
 
 
 def read(content: bytes, beside: Mapping[str, bytes]) -> Spoken:
-    """Returns what the model has of a conversation: from its last compaction on."""
+    """Returns the part of a conversation that the model has: from its last compaction on."""
     del beside
     left: Counter[str] = Counter()
     records = list(known.objects(claude_code_chain.active(content)))
@@ -97,7 +97,7 @@ def _part(block: dict[str, Any]) -> Part | None:
 
 
 def written(messages: Sequence[Message], session: str, directory: Path) -> bytes:
-    """Returns a transcript: a record for each part, those of one answer under one id."""
+    """Returns a transcript: a record for each part; parts of one answer share one id."""
     return known.lines(_records(messages, session, directory))
 
 

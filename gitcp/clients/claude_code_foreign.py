@@ -1,8 +1,8 @@
 """Rebuilds a Claude Code transcript that was made elsewhere, from known fields only.
 
-What was said, and what tools answered, comes through. What would approve, run or replace
-something does not: permission modes, hooks' records, file histories, plans, the system
-prompt, other directories, and every kind of record that is not listed here.
+It keeps messages and tool results. It drops everything that would approve, run or replace
+something: permission modes, hooks' records, file histories, plans, the system prompt, other
+directories, and every kind of record that is not listed here.
 """
 
 import re
@@ -89,7 +89,7 @@ _USAGE = {
     "cache_creation_input_tokens": number,
     "cache_read_input_tokens": number,
 }
-# What the client told the model of its surroundings: words, sent again as they were.
+# The client's notes to the model about its surroundings: plain text, sent again unchanged.
 _TOLD = one_of(
     "agent_listing_delta",
     "date",
@@ -146,9 +146,9 @@ def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str
 
 
 def _picked(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
-    """Returns what is kept of a record, without what places it; None for nothing."""
+    """Returns the kept fields of a record, without its place in the chain, or None."""
     kind = record.get("type")
-    # Any JSON may stand there, and not all of it can be looked up.
+    # It may be any JSON, and not all JSON values are hashable.
     if isinstance(kind, str) and kind in _CONTENT:
         return _spoken(kind, record, names)
     if kind == "attachment":
@@ -194,7 +194,7 @@ def _attached(record: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _boundary(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
-    """Returns where the client has summed up what was before."""
+    """Returns the record of a compaction."""
     picked = known.fields(record, _BOUNDARY)
     if "subtype" not in picked:
         return None
@@ -210,7 +210,7 @@ def _boundary(record: dict[str, Any], names: Names) -> dict[str, Any] | None:
 
 
 def _renamed(value: dict[str, Any], names: Names) -> dict[str, Any]:
-    """Returns ids, and lists of ids, as those that stand for them."""
+    """Returns a value with the new ids in place of its ids and lists of ids."""
     shapes = ("headUuid", "anchorUuid", "tailUuid", "uuids", "allUuids")
     renamed: dict[str, Any] = {}
     for name in shapes:

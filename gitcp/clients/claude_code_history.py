@@ -15,8 +15,8 @@ _SESSION = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
     """Yields the transcripts of conversations that began in a project, or below it.
 
-    The folder of `/a/b-c` has the name that one of `/a/b/c` would have: what the records
-    say decides.
+    The folders of `/a/b-c` and `/a/b/c` have the same name, so the directory that the
+    records name decides.
     """
     projects = claude_code.config_directory(places) / "projects"
     slugs = {claude_code.slug(str(root)) for root in roots}

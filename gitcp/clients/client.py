@@ -1,7 +1,7 @@
 """The interface that each coding agent's module implements.
 
-A client's module knows that client's files and hooks, and nothing of checkpoints. The
-modules `hook_events`, `install` and `resume` of `gitcp.agents` act on it.
+A client's module knows that client's files and hooks, but nothing about checkpoints. The
+modules `hook_events`, `install` and `resume` of `gitcp.agents` use it.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from gitcp.clients import records
 from gitcp.clients.triggers import BEFORE_COMMAND, BEGINNINGS, SESSION_START
 from gitcp.errors import UsageError
 
-# Where settings may lie: the user's own, the project's shared, the project's private.
+# The places of settings: the user's own, the project's shared, the project's private.
 SCOPES = ("user", "project", "local")
 
 
@@ -20,13 +20,14 @@ class Event(NamedTuple):
     """One hook event, in terms that all clients share.
 
     `session` is the client's own id of the conversation. `start_reason` says how a session
-    began, where the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
-    `prompt` is the client's id of the turn, `prompt_text` the words it began with, `tools`
-    the names of the tools used, `command` what a shell is about to run. The transcript, or
+    began, if the client tells: `startup`, `resume`, `fork`, `compact` or `clear`.
+    `prompt` is the client's id of the turn, `prompt_text` the prompt, `tools` the names of
+    the tools used, `command` the command that a shell is about to run. The transcript, or
     with `subagent` that file, must hold `final_text` (the last words of the turn) and
-    `results` (ids of tool calls) before it is read. `cwd` is where the agent works now,
-    `project` where it was started. `inline` is the conversation where the hook hands it
-    over; `record` is a line to add to the `transcript`, where the client keeps none itself.
+    `results` (ids of tool calls) before gitcp reads it. `cwd` is the directory that the
+    agent works in now, `project` the directory that it was started in. `inline` is the
+    conversation, if the hook passes it; `record` is a line to add to the `transcript`, if
+    the client writes none itself.
     """
 
     what: str
@@ -47,9 +48,9 @@ class Event(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A file to store. The conversation's own has the name "", one beside it another.
+    """A file to store. The conversation itself has the name "", files beside it other names.
 
-    A client that keeps no file gives the `content` instead.
+    For a client that keeps no file, `content` replaces the path.
     """
 
     name: str
@@ -66,10 +67,10 @@ class ClientPlaces(NamedTuple):
 
 
 class StoredConversation(NamedTuple):
-    """A conversation that comes back: the bytes, and the files beside it by name.
+    """A conversation to restore: the bytes, and the files beside it by name.
 
-    `session` is the client's id it had, `directory` where the client is to continue. What
-    is `foreign` was made elsewhere: only known fields of it may reach the client.
+    `session` is its former id in the client, `directory` the directory to continue in. A
+    `foreign` conversation was made elsewhere: only its known fields may reach the client.
     """
 
     session: str | None
@@ -80,13 +81,13 @@ class StoredConversation(NamedTuple):
 
 
 class ResumeFiles(NamedTuple):
-    """What resuming a conversation takes: files to write, and the command.
+    """The files to write, and the command to run, to resume a conversation.
 
-    `session` is the new id; `root` is the client's own folder: nothing is written
-    outside of it, and nothing in it is replaced. `copies` are directories to copy where
-    they exist; `directory` is where the command has to be run, `first` a command to be
-    run before it. `grown` is a list that the client keeps and that has to grow. If there
-    is no command, `told` is what the user has to do.
+    `session` is the new id. `root` is the client's own folder: gitcp writes nothing outside
+    it, and replaces nothing in it. `copies` are directories to copy if they exist.
+    `directory` is the directory to run the command in, `first` a command to run before it.
+    `grown` is a list of the client's that needs a new entry. If there is no command, `told`
+    tells the user what to do.
     """
 
     session: str
@@ -101,7 +102,7 @@ class ResumeFiles(NamedTuple):
 
 
 class GrownList(NamedTuple):
-    """A client's list with one more entry: what it was (None: not there), what it is."""
+    """A client's list with one more entry: the content before (None: no file) and after."""
 
     path: Path
     before: bytes | None
@@ -111,8 +112,8 @@ class GrownList(NamedTuple):
 class Permission(NamedTuple):
     """Whether a client lets the hooks of its settings run.
 
-    `granted` is None if the client asks for nothing that gitcp could look up; where it
-    is False, `reason` says what the user has to do.
+    `granted` is None if gitcp cannot look it up, or the client needs no permission. If it
+    is False, `reason` tells the user what to do.
     """
 
     granted: bool | None = None
@@ -133,59 +134,59 @@ class Client(Protocol):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means; None if it means nothing to gitcp.
+        """Returns the event that a hook call reports; None if gitcp ignores it.
 
         Raises:
             ValueError: this client does not send such a payload.
         """
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what a hook prints so that the user and the agent see a text.
+        """Returns the output of a hook that shows a text to the user and the agent.
 
-        Only the agent, if `quietly`. None if the client shows nothing of it.
+        If `quietly`, only the agent sees it. None if the client shows no output.
         """
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Whether the end of the transcript holds what the event promised."""
+        """Whether the end of the transcript holds the event's records."""
 
     def has_messages(self, tail: bytes) -> bool:
         """Whether it has messages; bookkeeping alone is not a reason to save."""
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns what belongs to the conversation, the conversation itself first."""
+        """Returns the files of the conversation, the conversation itself first."""
 
     def directory(self, content: bytes) -> str | None:
-        """Returns where the conversation took place, as its first records have it."""
+        """Returns the directory of the conversation, from its first records."""
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns the ids that messages had where they may have been copied from."""
+        """Returns the ids that messages had before they may have been copied."""
 
     def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
-        """Returns the first message that is not among the copied ones; None: all are.
+        """Returns the first message that is not among the copied ones; None if all are.
 
-        An empty text stands for a conversation of which not even the first was copied.
+        Returns an empty text if not even the first message was copied.
         """
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where the prompt or message with an id begins, or None."""
+        """Returns the offset of the prompt or message with an id, or None."""
 
     def resume_files(
         self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns what makes a conversation resume under a new id.
+        """Returns the files and the command to resume a conversation under a new id.
 
-        None if nothing was said yet: then there is nothing to resume.
+        None if it has no messages yet.
         """
 
     def settings(self, scope: str, places: ClientPlaces) -> Path:
-        """Returns the file that hooks are put into.
+        """Returns the file that holds the hooks.
 
         Raises:
             UsageError: the client has no such scope, or there is no project.
         """
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
-        """Returns the settings with our hooks, the rest as it was; again, no change.
+        """Returns the settings with our hooks, the rest unchanged; idempotent.
 
         `command` makes the shell command for one of the client's hook names.
 
@@ -204,13 +205,14 @@ class Client(Protocol):
         """Whether our hooks are in the settings."""
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know or do after an installation."""
+        """Returns notes for the user after an installation."""
 
 
 class HooksInJson:
-    """The part of a client whose hooks stand in a file of JSON (`hook_settings`).
+    """The part of a client whose hooks are in a JSON file (`hook_settings`).
 
-    `meanings` are its hooks, with what each means; `head` is what the file needs besides.
+    `meanings` are its hooks, with the event of each; `head` are further fields that the
+    file needs.
     """
 
     name: str
@@ -218,18 +220,18 @@ class HooksInJson:
     head: Mapping[str, Any] | None = None
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what shows a text to the agent, and to the user unless `quietly`."""
+        """Returns output that shows a text to the agent, and to the user unless `quietly`."""
         if self.meanings.get(hook) not in BEGINNINGS:
             return None
         return context(hook, text, quietly=quietly)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand there for each of the client's hooks."""
+        """Returns the entry for each of the client's hooks."""
         raise NotImplementedError
 
     def merge(self, text: bytes | None, command: Callable[[str], str]) -> bytes:
         """Returns the settings with our hooks."""
-        # Only an installation wants it, and every hook would wait for it.
+        # Only an installation needs it, and importing it would delay every hook.
         from gitcp.clients import hook_settings  # noqa: PLC0415
 
         return hook_settings.merge(text, self.name, self.hooks(command), self.head)
@@ -250,9 +252,9 @@ class HooksInJson:
 def event_in_common_fields(
     meanings: Mapping[str, str], hook: str, payload: Mapping[str, Any]
 ) -> Event | None:
-    """Returns an event with the fields that Claude Code named and others took over.
+    """Returns an event from the fields that Claude Code introduced and others adopted.
 
-    None if the hook means nothing to gitcp, or the payload names no session.
+    None if gitcp ignores the hook, or the payload names no session.
     """
     what = meanings.get(hook)
     session = records.text(payload, "session_id")
@@ -277,7 +279,7 @@ def event_in_common_fields(
 
 
 def _command(given: Any) -> str | None:
-    """Returns what a shell is to run: one command, or the lines of several."""
+    """Returns the command that a shell is to run, or the lines of several commands."""
     if not isinstance(given, dict):
         return None
     several = given.get("commands")
@@ -288,7 +290,7 @@ def _command(given: Any) -> str | None:
 
 
 def context(hook: str, text: str, *, quietly: bool = False) -> bytes:
-    """Returns an answer in the form that Claude Code began with, and others took over."""
+    """Returns an answer in the form that Claude Code introduced and others adopted."""
     told = {"hookEventName": hook, "additionalContext": text}
     answer: dict[str, Any] = {"hookSpecificOutput": told}
     import json  # noqa: PLC0415  only hooks that answer pay for it
@@ -299,21 +301,21 @@ def context(hook: str, text: str, *, quietly: bool = False) -> bytes:
 def grouped(command: str, timeout: int, tool: str | None = None) -> dict[str, Any]:
     """Returns a hook in a group of its own; the timeout is in the client's unit.
 
-    With `tool` it is called for that tool only.
+    With `tool` the client calls it for that tool only.
     """
     hooks = [{"type": "command", "command": command, "timeout": timeout}]
     return {"matcher": tool, "hooks": hooks} if tool else {"hooks": hooks}
 
 
 def whole_lines(raw: bytes) -> bytes:
-    """Returns a file without a last line that is still being written."""
+    """Returns a file without its last line, if that is still being written."""
     return raw[: raw.rfind(b"\n") + 1]
 
 
 def settings_file(
     client: Client, places: ClientPlaces, scope: str, files: Mapping[str, Path]
 ) -> Path:
-    """Returns the file of a scope; those of a project are named from its top.
+    """Returns the file of a scope; the paths of a project's files are relative to its top.
 
     Raises:
         UsageError: the client has no such scope, or there is no project.

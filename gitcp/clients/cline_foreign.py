@@ -1,7 +1,7 @@
 """Rebuilds a Cline CLI conversation that was made elsewhere, from known fields only.
 
-What was said, and what tools answered, comes through; what the client noted of its model, and
-every kind of block that is not listed here, does not.
+It keeps messages and tool results. It drops the client's notes on its model, and every kind
+of block that is not listed here.
 """
 
 import secrets
@@ -29,7 +29,7 @@ _NEEDED = {
 
 
 def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
-    """Returns the messages; none of them names its session or directory."""
+    """Returns the messages; none of them names a session or directory."""
     del session, directory
     return known.lines(_rebuilt(content))
 

@@ -15,7 +15,7 @@ def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[
     folder = sessions(rows.TABLE["cline"].folder(places), places.environment)
     for path, status in files(folder, "*/*.messages.json", leave):
         session = path.parent.name
-        # Those of a session's subagents lie beside it.
+        # The files of a session's subagents lie beside it.
         if path.name != f"{session}.messages.json":
             continue
         about: dict[str, Any] = known.one(head(path.with_name(f"{session}.json"))) or {}

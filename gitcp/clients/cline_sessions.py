@@ -2,8 +2,8 @@
 
 `~/.cline/data/sessions/ID/ID.messages.json` has `{…, "messages": [{id, role, content, ts}]}`
 beside `ID.json`, which describes the session. gitcp stores each message as a line, and the
-rest of both beside them, so that a turn adds lines. The client finds a session by the name
-of its folder.
+rest of both documents beside these lines, so that a turn only adds lines. The client finds a
+session by the name of its folder.
 """
 
 import re
@@ -26,11 +26,11 @@ from gitcp.clients.client import (
 from gitcp.clients.conversations import Conversations, Message
 from gitcp.clients.known import word
 
-# What describes a session, beside its messages.
+# The name under which the description of a session lies beside its messages.
 DESCRIPTION: Final = "session.json"
 _SPOKEN = frozenset({"user", "assistant"})
 _LARGEST = 1 << 28
-# It puts what a user said into a tag.
+# The client wraps a prompt in this tag.
 _SAID = re.compile(r"\s*<user_input[^<>]*>(.*)</user_input>\s*", re.DOTALL)
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -62,7 +62,7 @@ class ClineSessions(Conversations):
         environment: Mapping[str, str],
         folder: Path,
     ) -> Event | None:
-        """Returns an event with its file; None for the turns of a subagent."""
+        """Returns an event with its file; None for a subagent's turn."""
         del hook
         borders = {triggers.TURN_START, triggers.TURN_END}
         if event.what in borders and payload.get("parent_agent_id") is not None:
@@ -77,7 +77,7 @@ class ClineSessions(Conversations):
         return event._replace(prompt_text=self._asked(_lines(file)))
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said; what a tool answered stands as a user's message there."""
+        """Yields the messages; the client stores tool results as messages of the user."""
         for line in records.lines(raw):
             record = records.decode_or(_LINE, line, _Line())
             if record.role in _SPOKEN:
@@ -85,7 +85,7 @@ class ClineSessions(Conversations):
                 yield Message(record.id, record.role, _plain(text))
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Whether the document, which has no end to look at, has the last words last."""
+        """Whether the document's last message is the turn's last; it is read as a whole."""
         del tail
         expected = (event.final_text or "").strip()
         if event.what != triggers.TURN_END or not expected or event.transcript is None:
@@ -96,7 +96,7 @@ class ClineSessions(Conversations):
         )
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the messages as lines, and what describes the session."""
+        """Returns the messages as lines, and the description of the session."""
         if event.transcript is None:
             return []
         lines = _lines(event.transcript)
@@ -110,13 +110,13 @@ class ClineSessions(Conversations):
     def written(
         self, kept: StoredConversation, folder: Path, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns both documents of a copy; only the messages are as they were."""
+        """Returns both documents of a copy; only the messages are unchanged."""
         stamp = time.time_ns() // 1_000_000
         tail = "".join(secrets.choice(_BASE36) for _ in range(5))
         new = f"{stamp}_{tail}"
         content = kept.content
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import cline_foreign  # noqa: PLC0415
 
             content = cline_foreign.rebuilt(content, new, kept.directory)
@@ -146,7 +146,7 @@ class ClineSessions(Conversations):
         return ResumeFiles(new, root, files, (new,), kept.directory)
 
     def _asked(self, lines: bytes) -> str | None:
-        """Returns what the user said last."""
+        """Returns the last prompt."""
         asked = None
         for one in self.messages(lines):
             if one.role == "user" and one.text:
@@ -170,19 +170,19 @@ def _plain(text: str) -> str:
 
 
 def _read(path: Path) -> bytes:
-    """Returns a regular file of up to 256 MiB; nothing if there is none."""
+    """Returns the content of a regular file of up to 256 MiB; empty if there is none."""
     raw = history.head(path, _LARGEST + 1)
     return raw if len(raw) <= _LARGEST else b""
 
 
 def _lines(path: Path) -> bytes:
-    """Returns the messages of a document, a line each, as their client wrote them."""
+    """Returns the messages of a document, a line each, as the client wrote them."""
     document = records.decode_or(_DOCUMENT, _read(path), _Document([]))
     formatted = (msgspec.json.format(one, indent=-1) for one in document.messages)
     return b"".join(bytes(one) + b"\n" for one in formatted)
 
 
-# --- what is written back -------------------------------------------------------------
+# --- restored documents ---------------------------------------------------------------
 
 _ABOUT = {
     "provider": word,
@@ -195,7 +195,7 @@ _ABOUT = {
 
 
 def _about(described: bytes, asked: str | None) -> dict[str, Any]:
-    """Returns what describes a session, from known fields only."""
+    """Returns the description of a session, from known fields only."""
     title = " ".join((asked or "Restored session").split())[:80]
     return {
         "version": 1,

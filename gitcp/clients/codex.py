@@ -1,13 +1,13 @@
 """Codex: its hooks, its transcripts (rollouts), and how a conversation resumes.
 
 A rollout is `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl`, a line
-for each record: `{timestamp, ordinal, type, payload}`. What the model was told and said are
-records of type `response_item`. Which thread a file is says its first record
-(`session_meta`), not its name. When a turn ends the rollout holds all of it; a tool's
-result is not in it yet while the hook after the tool runs.
+for each record: `{timestamp, ordinal, type, payload}`. The model's input and output are
+records of type `response_item`. The first record (`session_meta`) names the thread of a
+file; the file's name does not count. When a turn ends, the rollout holds all of it. While
+the hook after a tool runs, the rollout does not hold the tool's result yet.
 
-A thread that the client forks begins with no copy: its first record says which thread it
-continues, and up to which of its records. So that thread's rollout is stored beside it.
+A thread that the client forks does not begin with a copy: its first record says which thread
+it continues, and up to which record. So gitcp stores that thread's rollout beside it.
 """
 
 import re
@@ -32,10 +32,10 @@ from gitcp.clients.client import (
 )
 
 _TIMEOUT = 30
-# The client gives a session's end no more.
+# In seconds: the client allows a hook at a session's end no more.
 _TIMEOUT_AT_END = 3
 
-# hook -> what it means
+# hook -> its event
 _HOOKS: Final = {
     "SessionStart": triggers.SESSION_START,
     "UserPromptSubmit": triggers.TURN_START,
@@ -72,7 +72,7 @@ class _RolloutRecord(msgspec.Struct):
 _RECORD = msgspec.json.Decoder(_RolloutRecord)
 _PAYLOAD = msgspec.json.Decoder(_RolloutPayload)
 _META = b'"session_meta"'
-# A chain of forks longer than this is a loop made by hand.
+# A longer chain of forks can only be a loop made by hand.
 _DEEPEST = 50
 _HEAD = 1 << 20
 # sessions/YYYY/MM/DD/rollout
@@ -92,7 +92,7 @@ class Codex(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means."""
+        """Returns the event that a hook call reports."""
         del environment
         event = words.event_in_common_fields(_HOOKS, hook, payload)
         if event is None:
@@ -112,7 +112,7 @@ class Codex(HooksInJson):
                 return None
             subagent, transcript = transcript, None
         if subagent is not None:
-            # A subagent's hooks name the session it works for, but its own rollout.
+            # A subagent's hooks name the session that it works for, but its own rollout.
             transcript = _parent(subagent, session) or transcript
         return event._replace(
             transcript=transcript,
@@ -141,7 +141,7 @@ class Codex(HooksInJson):
         )
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the rollout, those it continues, and that of a subagent at work."""
+        """Returns the rollout, those that it continues, and the active subagent's."""
         if event.transcript is None:
             return []
         sources = [Source("", event.transcript)]
@@ -159,7 +159,7 @@ class Codex(HooksInJson):
     def copied(self, content: bytes) -> frozenset[str]:
         """Returns which thread this one continues, and up to which record.
 
-        A thread that continues none has copied nothing.
+        Returns an empty set if it continues none.
         """
         meta = _meta(content)
         if not meta.forked_from_id:
@@ -169,9 +169,9 @@ class Codex(HooksInJson):
         )
 
     def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
-        """Returns the first message from where a thread is not continued any more.
+        """Returns the first message of this thread that the fork `copied` does not continue.
 
-        An empty text stands for a thread that is not continued at all.
+        Returns an empty text if the fork does not continue this thread at all.
         """
         if _meta(content).id not in copied:
             return ""
@@ -185,7 +185,7 @@ class Codex(HooksInJson):
         return None
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where a turn begins, or a message."""
+        """Returns the offset of a turn or message."""
         for start, line in records.mentions(content, ident):
             payload = _payload(_record(line))
             if ident in {payload.id, payload.turn_id}:
@@ -195,9 +195,9 @@ class Codex(HooksInJson):
     def resume_files(
         self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns a copy of the rollout that says in its first record that it is another.
+        """Returns a copy of the rollout with a new id in its first record.
 
-        Everything else stays byte for byte. One that was made elsewhere is rebuilt.
+        Everything else stays byte for byte. A rollout that was made elsewhere is rebuilt.
         """
         content = whole_lines(kept.content)
         if not self.has_messages(content):
@@ -205,7 +205,7 @@ class Codex(HooksInJson):
         new = _thread_id()
         beside = kept.beside
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import codex_foreign  # noqa: PLC0415
 
             written = codex_foreign.rebuilt(content, beside, new, kept.directory)
@@ -223,7 +223,7 @@ class Codex(HooksInJson):
         files = [(folder / name, written)]
         for other, data in sorted(beside.items()):
             thread = _meta(data).id
-            # One that is there may be in use, and has grown since.
+            # An existing file may be in use, and may have grown since.
             if thread and re.fullmatch(_ROLLOUT, other) and not _find(sessions, thread):
                 files.append((folder / other, data))
         return ResumeFiles(
@@ -242,7 +242,7 @@ class Codex(HooksInJson):
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand in the settings for each hook."""
+        """Returns the entry in the settings for each hook."""
         at_end = triggers.SESSION_END
         return {
             hook: words.grouped(
@@ -254,7 +254,7 @@ class Codex(HooksInJson):
         }
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to do: the trust question is theirs to answer."""
+        """Returns notes for the user, who has to answer Codex's question about trust."""
         del scope
         note = (
             "Codex runs hooks only once you have trusted them, and says nothing until"
@@ -270,7 +270,7 @@ _ROLLOUT = r"rollout-[\w.-]+\.jsonl"
 
 
 def _meta(content: bytes) -> _RolloutPayload:
-    """Returns what the first record says of the thread."""
+    """Returns the description of the thread in the first record."""
     for line in records.lines(content):
         record = _record(line)
         if record.type == "session_meta":
@@ -294,9 +294,9 @@ def _find(sessions: Path, thread: str) -> Path | None:
 
 
 def _days(sessions: Path, thread: str) -> Iterator[Path]:
-    """Yields where a rollout should be: there may be years of them.
+    """Yields the folders in which a rollout should be: there may be years of folders.
 
-    The id begins with the time; the folder goes by the clock of where that was.
+    The id begins with the time; the folder is named after the local date of that place.
     """
     try:
         began = int(thread[:8] + thread[9:13], 16) / 1000
@@ -315,7 +315,7 @@ def _parent(subagent: Path, thread: str) -> Path | None:
 
 
 def _continued(rollout: Path) -> Iterator[Path]:
-    """Yields the rollouts that one continues, the nearest first."""
+    """Yields the rollouts that a rollout continues, the nearest first."""
     if len(rollout.parts) <= _DATED:
         return
     sessions = rollout.parents[3]
@@ -335,13 +335,13 @@ def _continued(rollout: Path) -> Iterator[Path]:
 
 
 def home_directory(places: ClientPlaces) -> Path:
-    """Returns the folder that the client keeps everything in."""
+    """Returns the folder that the client keeps all its files in."""
     own = places.environment.get("CODEX_HOME")
     return Path(own) if own else places.home / ".codex"
 
 
 def _thread_id() -> str:
-    """Returns a UUID of version 7: the client sorts threads by it."""
+    """Returns a UUID of version 7, because the client sorts threads by their ids."""
     stamp = time.time_ns() // 1_000_000
     tail = secrets.randbits(74)
     number = stamp << 80 | 7 << 76 | (tail >> 62) << 64 | 2 << 62 | tail & (1 << 62) - 1
@@ -350,7 +350,7 @@ def _thread_id() -> str:
 
 
 def _renamed(line: bytes, old: str | None, new: str) -> bytes:
-    """Returns a record with the thread's id replaced, if it is one that names it."""
+    """Returns a record with the thread's id replaced, if it names the thread."""
     if not old or _META not in line:
         return line
     record = _record(line)

@@ -24,7 +24,7 @@ from gitcp.clients.exchange import (
 )
 from gitcp.format import jsontext
 
-# What the client tells the model of itself, in the name of the user.
+# The client's own notes to the model, which it sends as the user's.
 _TOLD = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|permissions instructions"
     r"|skills_instructions|collaboration_mode|turn_aborted|subagent_notification"
@@ -36,7 +36,7 @@ _OUTPUTS = frozenset({"function_call_output", "custom_tool_call_output"})
 
 
 def read(content: bytes, beside: Mapping[str, bytes]) -> Spoken:
-    """Returns what the model has of a conversation, forks and compactions included."""
+    """Returns the conversation that the model has, after forks and compactions."""
     left: Counter[str] = Counter()
     messages: list[Message] = []
     for data, end in codex_foreign.parts(codex_rollbacks.active(content), beside):
@@ -59,7 +59,7 @@ def read(content: bytes, beside: Mapping[str, bytes]) -> Spoken:
 def _summed_up(
     payload: dict[str, Any], when: str | None, left: Counter[str]
 ) -> Iterator[Message]:
-    """Yields what the client continues with instead of all earlier records."""
+    """Yields the messages of a compaction, which replace all earlier records."""
     history = payload.get("replacement_history")
     for item in history if isinstance(history, list) else ():
         if isinstance(item, dict):
@@ -137,7 +137,7 @@ def _is_told(parts: Sequence[Part]) -> bool:
 
 
 def written(messages: Sequence[Message], session: str, directory: Path) -> bytes:
-    """Returns a rollout: what the model has, and what the client shows of it."""
+    """Returns a rollout: the model's records, and the records that the client shows."""
     records = _records(messages, session, directory)
     return known.lines({**one, "ordinal": at} for at, one in enumerate(records))
 
@@ -169,7 +169,7 @@ def _records(
 
 
 def _items(message: Message, free: set[str]) -> Iterator[dict[str, Any]]:
-    """Yields the items of a message; `free` are the calls that were given one text."""
+    """Yields the items of a message; `free` are the calls whose argument is one text."""
     spoken: list[dict[str, Any]] = []
     for part in message.parts:
         match part:

@@ -1,8 +1,8 @@
 """Rebuilds a Codex rollout that was made elsewhere, from known fields only.
 
-What was said, and what tools answered, comes through, as one thread of its own, also where
-the rollout continued with others. Approval and sandbox policies, settings of the thread,
-instructions for the model and every kind of record that is not listed here do not.
+It keeps messages and tool results, as one thread, even if the rollout continued others. It
+drops approval and sandbox policies, settings of the thread, instructions for the model, and
+every kind of record that is not listed here.
 """
 
 import time
@@ -15,12 +15,12 @@ from gitcp.clients.known import ANYTHING, number, one_of, word
 
 
 def _picture(value: Any) -> str | None:
-    """Accepts an embedded picture, but no address to fetch one from."""
+    """Accepts an embedded picture, but not an address to fetch a picture from."""
     return value if isinstance(value, str) and value.startswith("data:image/") else None
 
 
 def _needs(shape: Mapping[str, Any], *needed: str) -> Any:
-    """Returns a shape for an object that is nothing without some of its fields."""
+    """Returns a shape for an object that does not pass without some of its fields."""
 
     def whole(value: Any) -> dict[str, Any] | None:
         picked = known.pick(value, dict(shape))
@@ -30,7 +30,7 @@ def _needs(shape: Mapping[str, Any], *needed: str) -> Any:
 
 
 def _none_of(value: Any) -> list[Any] | None:
-    """Accepts a list, without its items."""
+    """Accepts a list, but drops its items."""
     return [] if isinstance(value, list) else None
 
 
@@ -54,7 +54,7 @@ def _output(value: Any) -> Any:
     return value if isinstance(value, str) else known.pick(value, [_block])
 
 
-# No `developer` and no `system`: these instruct the model in the client's name.
+# Neither `developer` nor `system`: these instruct the model in the client's name.
 _SPEAKERS = one_of("user", "assistant")
 _ITEMS: dict[str, Any] = {
     "message": _needs(
@@ -156,10 +156,10 @@ def _rebuilt(
 def parts(
     content: bytes, beside: Mapping[str, bytes]
 ) -> list[tuple[bytes, int | None]]:
-    """Returns the files of a thread, the one it began with first.
+    """Returns the files of a thread, the oldest first, each with the ordinal where it ends.
 
-    Of one that another continues, the records from an ordinal on do not count. No file
-    is there twice: the chain of a stranger may be a ring.
+    If a later file continues a file, the records from that ordinal on do not count. No file
+    occurs twice, even if an untrusted chain is a ring.
     """
     files: dict[str, bytes] = {}
     for data in beside.values():
@@ -179,7 +179,7 @@ def parts(
 
 
 def _meta(data: bytes) -> dict[str, Any]:
-    """Returns what a file says of itself."""
+    """Returns the description in a file's `session_meta` record."""
     for record in known.objects(data):
         if record.get("type") == "session_meta":
             return _payload(record)
@@ -199,7 +199,7 @@ def _item(payload: Any) -> dict[str, Any] | None:
 
 
 def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
-    """Returns what the client continues with instead of all earlier records."""
+    """Returns the payload of a compaction, which replaces all earlier records."""
     message = payload.get("message")
     compacted: dict[str, Any] = {"message": message if isinstance(message, str) else ""}
     if isinstance(payload.get("replacement_history"), list):
@@ -210,7 +210,7 @@ def _compacted(payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def _event(payload: dict[str, Any], thread: str) -> dict[str, Any] | None:
-    """Returns what the client shows of a message to the user."""
+    """Returns the event by which the client shows a message to the user."""
     kind = payload.get("type")
     if isinstance(kind, str) and kind in {"user_message", "agent_message"}:
         picked = known.fields(payload, {"message": str})

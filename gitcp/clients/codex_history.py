@@ -29,7 +29,7 @@ _META = msgspec.json.Decoder(_Meta)
 def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
     """Yields the rollouts of threads that began in a project, archived ones too.
 
-    A thread that works for another one has no text where others say what started them.
+    Leaves out threads that work for another one: their `source` is not a text.
     """
     home = codex.home_directory(places)
     for folder, pattern in (

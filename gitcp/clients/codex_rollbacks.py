@@ -1,6 +1,6 @@
 """Tells which records of a Codex rollout still count after turns were rolled back.
 
-The client only appends: a record says how many of the user's turns before it are gone.
+The client only appends: a record says how many of the user's turns before it no longer count.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ def active(content: bytes) -> bytes:
     if _MARK not in content:
         return content
     kept: list[bytes] = []
-    # Where in `kept` each turn begins.
+    # The index in `kept` at which each turn begins.
     starts: list[int] = []
     for line in records.lines(content):
         record = records.decode_or(_RECORD, line, _Record())
@@ -51,7 +51,7 @@ def active(content: bytes) -> bytes:
 
 
 def _rolled_back(record: _Record, item: _Item) -> int:
-    """Returns how many turns a record takes back."""
+    """Returns how many turns a record rolls back."""
     if record.type != "event_msg" or item.type != "thread_rolled_back":
         return 0
     turns = item.num_turns
@@ -59,7 +59,7 @@ def _rolled_back(record: _Record, item: _Item) -> int:
 
 
 def _asks(record: _Record, item: _Item) -> bool:
-    """Whether a record is a prompt, and not what the client tells the model."""
+    """Whether a record is a prompt, not the client's own note to the model."""
     if record.type != "response_item" or (item.type, item.role) != ("message", "user"):
         return False
     text = records.content_text(item.content).lstrip()

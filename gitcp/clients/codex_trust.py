@@ -1,8 +1,8 @@
-"""Codex's trust in hooks: it runs those whose digest the user has approved, and no others.
+"""Codex's trust in hooks: Codex runs only hooks whose digest the user has approved.
 
 `config.toml` has `[hooks.state."<file>:<event>:<group>:<number>"]` with `trusted_hash`, and
-`enabled` where the user has switched a hook off. A project's own hooks count only where
-the project is trusted as well.
+`enabled` if the user has switched a hook off. A project's own hooks count only if the
+project is trusted as well.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ def permission(
     try:
         known = tomllib.loads(config.decode())
     except ValueError:
-        # Codex itself does not start with such a file.
+        # Codex does not start with such a file.
         return Permission()
     if top is not None and path.is_relative_to(top) and not _trusts(known, top):
         return Permission(
@@ -54,7 +54,7 @@ def permission(
 
 
 def digest(event: str, hook: OurHook) -> str:
-    """Returns what Codex compares: the digest of a hook as it stands in the file."""
+    """Returns the digest that Codex compares: that of a hook as the file has it."""
     definition: dict[str, Any] = {
         "event_name": event,
         "hooks": [
@@ -75,7 +75,7 @@ def digest(event: str, hook: OurHook) -> str:
 
 
 def _trusts(known: Mapping[str, Any], top: Path) -> bool:
-    """Whether a project is trusted; a linked work tree goes by another one's path."""
+    """Whether a project is trusted; assumed for a linked work tree, listed by another path."""
     projects = _table(known, "projects")
     names = {str(top), os.path.realpath(top)}
     trusted = any(

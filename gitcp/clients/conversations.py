@@ -1,4 +1,4 @@
-"""The base class of the modules that each read one form of conversation."""
+"""The base class for the modules that read one form of conversation each."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,7 +15,7 @@ from gitcp.clients.client import (
 
 
 class Message(NamedTuple):
-    """What a person or the model said; `ident` is the record's id in the client."""
+    """A message of a person or the model; `ident` is the record's id in the client."""
 
     ident: str | None
     role: str
@@ -23,7 +23,7 @@ class Message(NamedTuple):
 
 
 class Conversations:
-    """The conversations of one client: a file of JSON lines each."""
+    """The conversations of one client, each a file of JSON lines."""
 
     def completed(
         self,
@@ -33,7 +33,7 @@ class Conversations:
         environment: Mapping[str, str],
         folder: Path,
     ) -> Event | None:
-        """Returns an event with what the common fields lack; `folder` is the client's."""
+        """Adds to an event what the common fields lack; `folder` is the client's."""
         del hook, payload, environment, folder
         return event
 
@@ -60,7 +60,7 @@ class Conversations:
         return [] if event.transcript is None else [Source("", event.transcript)]
 
     def directory(self, content: bytes) -> str | None:
-        """Returns the directory that the conversation began in, if its records say so."""
+        """Returns the directory that the conversation began in, if its records name one."""
         for line in records.lines(content):
             cwd = self.cwd(line)
             if cwd:
@@ -77,7 +77,7 @@ class Conversations:
     ) -> ResumeFiles | None:
         """Returns the files of a copy under a new id, below the client's folder.
 
-        The command is the new id only: the caller puts the client's before it.
+        The command is only the new id: the caller puts the client's command before it.
         """
         del kept, folder, places
         return None

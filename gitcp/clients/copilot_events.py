@@ -1,9 +1,9 @@
 """Copilot CLI's conversations: a folder each, with the events of the session as lines.
 
 `~/.copilot/session-state/<id>/events.jsonl`: `{type, data, id, timestamp, parentId}`. The
-client writes events with a delay of some tenths of a second, hooks or not; as a turn ends,
-the last one it has written is that the hook for it has begun. Only the first event,
-`session.start`, has to name the session's id.
+client writes events with a delay of some tenths of a second, with or without hooks. As a
+turn ends, the last event that it has written says that the hook at the turn's end has begun.
+Only the first event, `session.start`, has to name the session's id.
 """
 
 import re
@@ -57,14 +57,14 @@ class CopilotEvents(Conversations):
         environment: Mapping[str, str],
         folder: Path,
     ) -> Event | None:
-        """Returns an event with the place of the conversation, which few hooks name."""
+        """Adds the path of the conversation to an event, because few hooks name it."""
         del hook, payload, environment
         if event.transcript is not None or not _is_plain(event.session):
             return event
         return event._replace(transcript=_file(folder, event.session))
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said; what the client puts around a prompt is left out."""
+        """Yields the messages, without the text that the client puts around a prompt."""
         for line in records.lines(raw):
             if b".message" not in line:
                 continue
@@ -77,7 +77,7 @@ class CopilotEvents(Conversations):
     def is_flushed(self, event: Event, tail: bytes) -> bool:
         """Whether the end of the file says that the hook at the turn's end has begun.
 
-        That the one of the turn before has ended is written after that turn was stored.
+        The client writes the end of the previous turn's hook after gitcp stored that turn.
         """
         if event.what != triggers.TURN_END:
             return True
@@ -95,11 +95,11 @@ class CopilotEvents(Conversations):
     def written(
         self, kept: StoredConversation, folder: Path, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns a copy whose first event names the new session; the rest stays."""
+        """Returns a copy whose first event names the new session; the rest is unchanged."""
         del places
         new = str(uuid.uuid4())
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import copilot_foreign  # noqa: PLC0415
 
             content = copilot_foreign.rebuilt(kept.content, new, kept.directory)
@@ -125,7 +125,7 @@ def _is_plain(session: str) -> bool:
 
 
 def _renamed(line: bytes, old: str | None, new: str) -> bytes:
-    """Returns the event that names the session with another id; others as they are."""
+    """Returns an event with a new session id, if it names the session."""
     if not old or _STARTED not in line:
         return line
     event = records.decode_or(_EVENT, line, _Event())

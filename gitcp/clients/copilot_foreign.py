@@ -1,7 +1,7 @@
 """Rebuilds a Copilot CLI session that was made elsewhere, from known fields only.
 
-What was said, and what tools answered, comes through. Permissions, hooks' events, system
-messages, attachments, opaque reasoning and every kind of event that is not listed here do not.
+It keeps messages and tool results. It drops permissions, hooks' events, system messages,
+attachments, opaque reasoning, and every kind of event that is not listed here.
 """
 
 import time
@@ -42,7 +42,7 @@ _NEEDED = {
     "tool.execution_start": {"toolCallId", "toolName"},
     "tool.execution_complete": {"toolCallId", "success"},
 }
-# Ids of messages that others refer to.
+# Ids of messages that other events refer to.
 _NAMED = ("messageId", "originatingMessageId")
 
 
@@ -68,7 +68,7 @@ def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str
     yield {"type": "session.start", "data": first, **head}
     for event in events:
         kind = event.get("type")
-        # Any JSON may stand there, and not all of it can be looked up.
+        # It may be any JSON, and not all JSON values are hashable.
         shape = _SHAPES.get(kind) if isinstance(kind, str) else None
         given = event.get("data")
         if shape is None or not isinstance(given, dict):

@@ -1,8 +1,9 @@
 """Cursor: its hooks, and the part of the conversation that they show.
 
-Cursor keeps its conversations to itself. So each hook's words are written down as they come,
-in a file of ours in the user's state directory; that file is the conversation that gitcp
-stores. It cannot be resumed: a restore brings the files back, and the conversation to read.
+Other programs cannot read Cursor's conversations. So gitcp records each hook's payload as it
+comes, in a file of its own in the user's state directory; that file is the conversation that
+gitcp stores. Cursor cannot resume it: a restore restores the files, and the user can read the
+conversation.
 """
 
 import json
@@ -25,7 +26,7 @@ from gitcp.clients.client import (
 )
 from gitcp.user_state import state_directory
 
-# hook -> what it means
+# hook -> its event
 _HOOKS: Final = {
     "sessionStart": triggers.SESSION_START,
     "beforeSubmitPrompt": triggers.TURN_START,
@@ -41,7 +42,7 @@ _HOOKS: Final = {
 }
 _ROLES: Final = {"beforeSubmitPrompt": "user", "afterAgentResponse": "assistant"}
 
-# Whose account it is goes nowhere.
+# Never store whose account it is.
 _LEFT_OUT = frozenset({"user_email"})
 
 _FILES: Final = {"project": Path(".cursor/hooks.json")}
@@ -58,7 +59,7 @@ class _HookPayload(msgspec.Struct):
 
 
 class _HookRecord(msgspec.Struct):
-    """A line of ours: what a hook said, and as a message where it is one."""
+    """A line of ours: a hook's payload, and its message if it has one."""
 
     type: str
     payload: _HookPayload
@@ -81,7 +82,7 @@ class Cursor(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means, with its words to be written down."""
+        """Returns the event that a hook call reports, with the record to store."""
         session = records.text(payload, "conversation_id")
         what = _HOOKS.get(hook)
         if what is None or session is None:
@@ -102,10 +103,10 @@ class Cursor(HooksInJson):
         )
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what shows a text to the agent as a session begins, or to the user.
+        """Returns output that shows a text to the agent as a session begins, or to the user.
 
-        Cursor shows the user what the hook before a prompt says only where that is
-        stopped, and it is not.
+        Cursor shows the user the output of the hook before a prompt only if the hook stops
+        the prompt, and gitcp's hook does not.
         """
         match hook:
             case "sessionStart":
@@ -116,7 +117,7 @@ class Cursor(HooksInJson):
                 return None
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Returns True: we have written it ourselves."""
+        """Returns True: gitcp wrote the file itself."""
         del event, tail
         return True
 
@@ -125,10 +126,10 @@ class Cursor(HooksInJson):
         return any(record.message is not None for record in _records(tail))
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns the file of what the hooks said."""
+        """Returns the file of the hooks' payloads."""
         return [] if event.transcript is None else [Source("", event.transcript)]
 
-    # --- what the hooks said --------------------------------------------------------
+    # --- the hooks' payloads --------------------------------------------------------
 
     def directory(self, content: bytes) -> str | None:
         """Returns the first folder of the workspace."""
@@ -138,7 +139,7 @@ class Cursor(HooksInJson):
         return None
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns nothing: no conversation is known to begin as a copy."""
+        """Returns an empty set: no conversation is known to begin as a copy."""
         del content
         return frozenset()
 
@@ -148,7 +149,7 @@ class Cursor(HooksInJson):
         return ""
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where a turn begins."""
+        """Returns the offset of a turn."""
         for start, line in records.mentions(content, ident):
             if any(one.payload.generation_id == ident for one in _records(line)):
                 return start
@@ -157,7 +158,7 @@ class Cursor(HooksInJson):
     def resume_files(
         self, kept: StoredConversation, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns None: Cursor takes no conversation back."""
+        """Returns None: Cursor cannot import a conversation."""
         del kept, places
         return None
 
@@ -169,11 +170,11 @@ class Cursor(HooksInJson):
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand in the settings for each hook."""
+        """Returns the entry in the settings for each hook."""
         return {hook: {"command": command(hook)} for hook in _HOOKS}
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know."""
+        """Returns notes for the user."""
         del scope
         note = (
             "gitcp saves the part of its conversations that the hooks show; a restore"

@@ -4,7 +4,7 @@ import msgspec
 
 from gitcp.clients import records
 
-# So many records at the beginning of a transcript are looked at.
+# So many records at the beginning of a transcript are examined.
 LOOK_AT = 20
 KINDS = ("claude-code", "codex", "copilot", "gemini", "messages", "unknown")
 
@@ -27,12 +27,12 @@ class _Started(msgspec.Struct):
 
 
 def detect(raw: bytes) -> tuple[str, str | None]:
-    """Returns the kind of a transcript and the agent's own session id, if it says.
+    """Returns the kind of a transcript and the agent's own session id, if it names one.
 
-    A record that is not understood is skipped; a file without one that is has the
-    kind `unknown` and is stored all the same.
+    Skips records of unknown form. A file without any known record has the kind `unknown`,
+    and is stored all the same.
     """
-    # Not all of a file that may be large: its first records, each of any length.
+    # The file may be large, so only read its first records, each of any length.
     end = 0
     for _ in range(LOOK_AT):
         end = raw.find(b"\n", end) + 1

@@ -1,7 +1,8 @@
 """Droid's conversations: the file that its hooks name, a line for each record.
 
-What was said are records `{type: "message", id, message: {role, content}}`; the first record
-says where the session began. They are kept and read, and not written back.
+Messages are records `{type: "message", id, message: {role, content}}`; the first record
+names the directory that the session began in. gitcp stores and shows these conversations,
+but does not write them for the client again.
 """
 
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ class DroidSessions(Conversations):
     """The conversations of Droid."""
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said."""
+        """Yields the messages."""
         for line in records.lines(raw):
             record = records.decode_or(_RECORD, line, _Record())
             said = record.message

@@ -1,7 +1,7 @@
 """The neutral form of a conversation, for another client: roles, texts, calls, results.
 
-A module for each client that takes part reads its own form into these and writes them
-again; none of them knows another's.
+For each client that takes part, a module converts its own form to these types and back; no
+module knows another client's form.
 """
 
 import re
@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 USER, ASSISTANT, TOOL = "user", "assistant", "tool"
 NO_RESULT = "[no result was recorded]"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-# A tool that is given one text, and not named arguments, has it under this name elsewhere.
+# If a tool's argument is one text, and not named arguments, other clients get it under this
+# name.
 FREE = "input"
 
 
 class Text(NamedTuple):
-    """Something that was said."""
+    """A text of a message."""
 
     text: str
 
@@ -29,7 +30,7 @@ class Picture(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call of a tool; what it was `given` are named arguments, or one text."""
+    """A tool call; `given` are named arguments, or one text."""
 
     ident: str
     name: str
@@ -37,7 +38,7 @@ class Call(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a call came to."""
+    """The result of a call."""
 
     call: str
     output: str
@@ -48,7 +49,7 @@ Part = Text | Picture | Call | Result
 
 
 class Message(NamedTuple):
-    """A message, by the user, the assistant or a tool; `at` is when, as it is written."""
+    """A message of the user, the assistant or a tool; `at` is its time, as written."""
 
     role: str
     parts: tuple[Part, ...]
@@ -56,17 +57,17 @@ class Message(NamedTuple):
 
 
 class Spoken(NamedTuple):
-    """A conversation, and how many things were left out of it, by what they are."""
+    """A conversation, and how many parts were left out of it, by kind."""
 
     messages: list[Message]
     left: dict[str, int]
 
 
 def paired(messages: Iterable[Message]) -> list[Message]:
-    """Returns messages in which the results follow right after the calls they answer.
+    """Returns messages in which results follow directly after their calls.
 
-    Models refuse a call without a result: one that has none gets one that says so. Names
-    and ids that not every model takes are changed, for a call as for its result.
+    Models refuse a call without a result, so such a call gets a result that says so. Names
+    and ids that some models refuse are changed, in calls and results alike.
     """
     given = list(messages)
     results = {
@@ -105,7 +106,7 @@ def paired(messages: Iterable[Message]) -> list[Message]:
 
 
 class _Idents:
-    """Ids of calls that every model takes; most are taken as they are."""
+    """Ids of calls that every model accepts; most ids stay as they are."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
@@ -124,7 +125,7 @@ def _plain(name: str) -> str:
 
 
 def texts(content: Any) -> Iterator[str]:
-    """Yields the texts in a result, whatever its shape; what is none is named."""
+    """Yields the texts in a result of any shape; other content is named by its type."""
     if isinstance(content, str):
         yield content
     for block in content if isinstance(content, list) else ():

@@ -2,8 +2,8 @@
 
 A chat is `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`: a header with the
 session's id, then messages (a later one with the same id replaces the earlier), and
-patches (`{"$set": {…}}`), which may hold messages too. Which project a directory is says
-`~/.gemini/projects.json`. A client that resumes writes a file of its own.
+patches (`{"$set": {…}}`), which may hold messages too. `~/.gemini/projects.json` names the
+project of each directory. A client that resumes a chat writes a new file.
 """
 
 import json
@@ -33,7 +33,7 @@ from gitcp.clients.client import (
 
 _TIMEOUT_MS = 30_000
 
-# hook -> what it means. PreCompress is not among them: it runs before every answer.
+# hook -> its event. PreCompress is not among them: it runs before every answer.
 _HOOKS: Final = {
     "SessionStart": triggers.SESSION_START,
     "BeforeAgent": triggers.TURN_START,
@@ -92,7 +92,7 @@ class Gemini(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means."""
+        """Returns the event that a hook call reports."""
         event = words.event_in_common_fields(_HOOKS, hook, payload)
         if event is None:
             return None
@@ -122,12 +122,12 @@ class Gemini(HooksInJson):
     # --- chats ----------------------------------------------------------------------
 
     def directory(self, content: bytes) -> str | None:
-        """Returns None: a chat names its project by a digest only."""
+        """Returns None: a chat names its project only by a digest."""
         del content
         return None
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns the ids of the messages; they stay when a chat is resumed."""
+        """Returns the ids of the messages, which stay the same in a resumed chat."""
         return frozenset(one.id for one in _spoken(content) if one.id)
 
     def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
@@ -136,7 +136,7 @@ class Gemini(HooksInJson):
         return records.first_new_message(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where a message begins."""
+        """Returns the offset of a message."""
         for start, line in records.mentions(content, ident):
             if any(one.id == ident for one in _messages(line)):
                 return start
@@ -147,7 +147,7 @@ class Gemini(HooksInJson):
     ) -> ResumeFiles | None:
         """Returns a copy of the chat with another id in its headers.
 
-        One that was made elsewhere is rebuilt.
+        A chat that was made elsewhere is rebuilt.
         """
         content = whole_lines(kept.content)
         if not self.has_messages(content):
@@ -155,7 +155,7 @@ class Gemini(HooksInJson):
         new = str(uuid.uuid4())
         root = os.path.realpath(kept.directory)
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import gemini_foreign  # noqa: PLC0415
 
             written = gemini_foreign.rebuilt(content, new, root)
@@ -190,7 +190,7 @@ class Gemini(HooksInJson):
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand in the settings for each hook."""
+        """Returns the entry in the settings for each hook."""
         shell = "run_shell_command"
         return {
             hook: words.grouped(
@@ -202,7 +202,7 @@ class Gemini(HooksInJson):
         }
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know."""
+        """Returns notes for the user."""
         if scope != "project":
             return ()
         return ("Gemini CLI runs a project's hooks only in a folder that you trust",)
@@ -212,7 +212,7 @@ CLIENT = Gemini()
 
 
 def _project(registry: Path, root: str) -> tuple[str, GrownList | None]:
-    """Returns the client's name for a project, and its registry if that must grow."""
+    """Returns the client's name for a project, and its registry if that needs a new entry."""
     try:
         raw: bytes | None = registry.read_bytes()
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def _project(registry: Path, root: str) -> tuple[str, GrownList | None]:
         known: dict[str, Any] = json.loads(raw or b"{}")
         names = msgspec.json.decode(raw or b"{}", type=_Projects).projects
     except (ValueError, *records.UNREADABLE):
-        # Not understood, so not rewritten: it may name other projects.
+        # gitcp does not rewrite a file that it cannot read: it may name other projects.
         return _slug(registry, root, ()), None
     if root in names:
         return names[root], None
@@ -234,7 +234,7 @@ def _project(registry: Path, root: str) -> tuple[str, GrownList | None]:
 
 
 def _slug(registry: Path, root: str, used: Collection[str]) -> str:
-    """Returns a name for a project that no other has."""
+    """Returns a name that no other project has."""
     plain = unicodedata.normalize("NFKD", os.path.basename(root)).lower()
     base = re.sub(r"[^a-z0-9]+", "-", plain).strip("-") or "project"
     slug, number = base, 1
@@ -244,9 +244,9 @@ def _slug(registry: Path, root: str, used: Collection[str]) -> str:
 
 
 def _renamed(line: bytes, old: str | None, new: str) -> bytes:
-    """Returns a record that names the session with its id replaced; any other as it is.
+    """Returns a record with the session's id replaced, if it names the session.
 
-    A header does, and in a chat that was resumed a `$set` after each later header.
+    Headers name it, and in a resumed chat also a `$set` after each later header.
     """
     if not old or b'"sessionId"' not in line:
         return line
@@ -278,9 +278,10 @@ def _messages(raw: bytes) -> Iterator[_ChatRecord]:
 
 
 def _spoken(raw: bytes) -> Iterator[_ChatRecord]:
-    """Yields what a person or the model said, not what the client puts before it.
+    """Yields the messages of a person or the model, not those the client puts before them.
 
-    That has an id made of its text: chats that begin on one day have it in common.
+    The client makes the ids of its own messages from their text, so chats that begin on one
+    day share them.
     """
     for one in _messages(raw):
         if one.type == "gemini" or not _text(one).startswith(_CONTEXT):

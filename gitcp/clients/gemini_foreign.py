@@ -1,7 +1,7 @@
 """Rebuilds a Gemini CLI chat that was made elsewhere, from known fields only.
 
-Messages come through, with what tools answered. Directories that were added, settings
-and every kind of record that is not listed here do not.
+It keeps messages and tool results. It drops added directories, settings, and every kind of
+record that is not listed here.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ def _content(value: Any) -> Any:
 _TOKENS = dict.fromkeys(
     ("input", "output", "cached", "thoughts", "tool", "total"), number
 )
-# The client would continue a call that has not ended.
+# Other states are dropped: the client would continue a call that has not ended.
 _ENDED = one_of("success", "error", "cancelled")
 _CALL = {
     "id": word,

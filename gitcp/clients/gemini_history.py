@@ -21,7 +21,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 
 
 def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
-    """Yields the newest file of each chat: a client that resumes one writes another."""
+    """Yields the newest file of each chat: a client that resumes a chat writes a new file."""
     projects = {digest(root) for root in roots}
     newest: dict[str, Kept] = {}
     folder = places.home / ".gemini" / "tmp"

@@ -1,6 +1,6 @@
 """Tells which messages of a Gemini chat still count after a rewind.
 
-The client only appends: a record names the message before which it continues.
+The client only appends: a record names the message before which the chat continues.
 """
 
 from typing import Any
@@ -29,10 +29,10 @@ _SPOKEN = frozenset({"user", "gemini"})
 
 
 def active(content: bytes) -> bytes:
-    """Returns a chat without the messages that the user took back."""
+    """Returns a chat without the messages that the user rewound."""
     if _MARK not in content:
         return content
-    # The last version of each message stands where the first one stood, as in the client.
+    # As in the client, the last version of each message takes the first one's position.
     kept: dict[object, bytes] = {}
     for at, line in enumerate(records.lines(content)):
         record = records.decode_or(_RECORD, line, _NOTHING)
@@ -52,7 +52,7 @@ def _ident(record: _Record) -> str | None:
 
 
 def _rewind(kept: dict[object, bytes], ident: str) -> None:
-    """Forgets a message and all after it; all, where it is not there, as the client does."""
+    """Drops a message and all after it; as in the client, all messages if it is unknown."""
     spoken = [key for key in kept if isinstance(key, str)]
     first = spoken.index(ident) if ident in spoken else 0
     for key in spoken[first:]:

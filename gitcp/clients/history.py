@@ -1,4 +1,4 @@
-"""Finds the conversations that clients keep on disk; each client's module on use."""
+"""Finds the conversations that clients keep on disk; imports each client's module on use."""
 
 import hashlib
 import importlib
@@ -13,7 +13,7 @@ from gitcp.clients import registry
 from gitcp.clients.client import ClientPlaces, Source
 from gitcp.errors import UsageError
 
-# name -> module; each has a `find`. The others keep nothing that another program could read.
+# name -> module; each has a `find`. gitcp cannot read the conversations of other clients.
 _MODULES = {
     "claude-code": "gitcp.clients.claude_code_history",
     "cline": "gitcp.clients.cline_history",
@@ -26,16 +26,17 @@ _MODULES = {
     "qwen": "gitcp.clients.qwen_history",
 }
 NAMES = tuple(sorted(_MODULES))
-# Of a file that long the first records are looked at, to see whose it is.
+# So many bytes of a file are read to find its session and project.
 _HEAD = 1 << 20
-# Told for each thing that is left out: what, and why.
+# Called for each file that is left out, with its name and the reason.
 Leave = Callable[[str, str], None]
 
 
 class Kept(NamedTuple):
-    """A conversation that a client keeps: its id there, its file, and when that changed.
+    """A conversation that a client keeps: its id there, its file, and when the file changed.
 
-    A client that keeps a database has the `sources` instead, as its hook hands them over.
+    For a client with a database, `sources` replace the file, as the client's hook passes
+    them.
     """
 
     session: str
@@ -48,10 +49,10 @@ class Kept(NamedTuple):
 def find(
     name: str, places: ClientPlaces, roots: Sequence[Path], leave: Leave
 ) -> Iterator[Kept]:
-    """Yields what a client keeps of the projects at `roots`.
+    """Yields the conversations that a client keeps of the projects at `roots`.
 
     Raises:
-        UsageError: there is no such client, or it keeps nothing that could be read.
+        UsageError: there is no such client, or gitcp cannot read its conversations.
     """
     module = _MODULES.get(name)
     if module is None:
@@ -66,9 +67,9 @@ def find(
 def files(
     folder: Path, pattern: str, leave: Leave
 ) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yields the regular files of a folder that fit a pattern; others are left out.
+    """Yields the regular files of a folder that fit a pattern; leaves out all others.
 
-    A link may lead to any file of the user's, and a device has no end.
+    A link may lead to any of the user's files, and a device has no end.
     """
     with suppress(OSError):
         for path in sorted(folder.glob(pattern)):
@@ -84,7 +85,7 @@ def files(
 
 
 def head(path: Path, size: int = _HEAD) -> bytes:
-    """Returns the beginning of a regular file; nothing if it cannot be read."""
+    """Returns the beginning of a regular file; empty if it cannot be read."""
     with suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
@@ -94,7 +95,7 @@ def head(path: Path, size: int = _HEAD) -> bytes:
 
 
 def is_within(directory: str, roots: Sequence[Path]) -> bool:
-    """Whether a directory belongs to a project, and not to a repository inside of it."""
+    """Whether a directory belongs to a project, and not to a repository inside it."""
     real = Path(os.path.realpath(directory))
     for root in roots:
         if real.is_relative_to(root):

@@ -22,9 +22,9 @@ def merge(
     our_hooks: Mapping[str, Mapping[str, Any]],
     head: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Returns settings with one group of hooks for each event; others' stay.
+    """Returns settings with one group of hooks for each event; other hooks stay.
 
-    `head` is what has to be there as well; where it is, it stays as it is.
+    `head` are further fields that the file needs; existing ones are not changed.
 
     Raises:
         ValueError: the text is not JSON, or `hooks` is not what it should be.
@@ -61,9 +61,9 @@ def merge(
 def unmerge(
     text: bytes, agent: str, head: Mapping[str, Any] | None = None
 ) -> bytes | None:
-    """Returns settings without our hooks, and without what is empty then.
+    """Returns settings without our hooks, and without parts that are then empty.
 
-    None if nothing but our hooks, and what they need, was there.
+    None if the settings held only our hooks and `head`.
 
     Raises:
         ValueError: the text is not JSON, or `hooks` is not what it should be.
@@ -78,7 +78,7 @@ def unmerge(
 
 
 def installed(text: bytes, agent: str) -> bool:
-    """Whether a hook of ours is there; what cannot be read has none."""
+    """Whether a hook of ours is there; false if the settings cannot be read."""
     try:
         return bool(text.strip() and _ours(text.decode(), agent))
     except ValueError:
@@ -97,7 +97,7 @@ class OurHook(NamedTuple):
 
 
 def ours(text: bytes, agent: str) -> list[OurHook]:
-    """Returns the hooks of ours that are there; what cannot be read has none."""
+    """Returns our hooks; an empty list if the settings cannot be read."""
     found = []
     try:
         decoded = text.decode()
@@ -132,7 +132,7 @@ def commands(text: bytes, agent: str) -> list[str]:
 
 
 def field(text: bytes, *names: str) -> Any:
-    """Returns what a field of the settings holds, or None."""
+    """Returns the value of a field of the settings, or None."""
     try:
         decoded = text.decode()
         node: JsonNode | None = jsonedit.parse(decoded)
@@ -144,7 +144,7 @@ def field(text: bytes, *names: str) -> Any:
 
 
 def is_ours(command: object, agent: str) -> bool:
-    """Whether a command of a hook calls gitcp for an agent."""
+    """Whether a hook's command calls gitcp for an agent."""
     return (
         isinstance(command, str) and "gitcp" in command and f" hook {agent} " in command
     )
@@ -162,7 +162,7 @@ def _checked(text: str) -> JsonNode:
 
 
 def _groups(text: str, root: JsonNode, agent: str) -> Iterator[tuple[str, int, Any]]:
-    """Yields event, index and value of each group of hooks that is ours alone."""
+    """Yields event, index and value of each group that holds only our hooks."""
     hooks = root.get("hooks")
     for event, _, groups in hooks.members if hooks else ():
         for index, (_, _, group) in enumerate(groups.members):
@@ -172,7 +172,7 @@ def _groups(text: str, root: JsonNode, agent: str) -> Iterator[tuple[str, int, A
 
 
 def _inner(group: Any) -> list[Any]:
-    """Returns the hooks of a group; one that stands alone is a group by itself."""
+    """Returns the hooks of a group; a single hook is a group by itself."""
     if not isinstance(group, dict):
         return []
     hooks = group.get("hooks", [group])
@@ -187,7 +187,7 @@ def _ours(text: str, agent: str) -> dict[str, list[Any]]:
 
 
 def _without(text: str, agent: str) -> str:
-    """Takes one of our hooks out after the other, each time from a fresh reading."""
+    """Removes our hooks one by one, and parses the text again each time."""
     while True:
         root = _checked(text)
         first = next(_groups(text, root, agent), None)
@@ -200,7 +200,7 @@ def _without(text: str, agent: str) -> str:
         groups = hooks.members[at][2]
         others = [one for one in _inner(group) if not _is_mine(one, agent)]
         if others:
-            # The user put a hook of theirs into our group: it stays.
+            # The user added a hook to our group: that hook stays.
             inner = groups.members[index][2].get("hooks")
             assert inner is not None
             mine = [_is_mine(one, agent) for one in _inner(group)].index(True)

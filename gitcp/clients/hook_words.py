@@ -1,7 +1,7 @@
-"""Records conversations of clients that keep none on disk, from what their hooks receive.
+"""Records conversations of clients that keep none on disk, from their hooks' payloads.
 
-Each call of a hook is written down as it comes, in a file of ours in the user's state
-directory: `{type, payload, message}`. Nothing can be resumed from it.
+gitcp records each hook call as it comes, in a file of its own in the user's state directory:
+`{type, payload, message}`. No conversation can be resumed from it.
 """
 
 import re
@@ -16,7 +16,7 @@ from gitcp.clients.client import Event
 from gitcp.clients.conversations import Conversations, Message
 from gitcp.user_state import state_directory
 
-# Whose account it is goes nowhere.
+# Never store whose account it is.
 _LEFT_OUT = frozenset({"user_email"})
 
 
@@ -26,7 +26,7 @@ class _HookMessage(msgspec.Struct):
 
 
 class _HookRecord(msgspec.Struct):
-    """A line of ours: what a hook was sent, and as a message where it is one."""
+    """A line of ours: a hook's payload, and its message if it has one."""
 
     ident: str | None = None
     cwd: str | None = None
@@ -37,7 +37,7 @@ _RECORD = msgspec.json.Decoder(_HookRecord)
 
 
 class HookWords(Conversations):
-    """What the hooks of a client were sent."""
+    """The payloads that a client sent to its hooks."""
 
     def completed(
         self,
@@ -47,7 +47,7 @@ class HookWords(Conversations):
         environment: Mapping[str, str],
         folder: Path,
     ) -> Event | None:
-        """Returns an event with its words to be written down, and where."""
+        """Adds to an event the record to store, and the file to store it in."""
         kept = {name: each for name, each in payload.items() if name not in _LEFT_OUT}
         record: dict[str, Any] = {"type": hook, "cwd": event.cwd, "payload": kept}
         if event.prompt_text:
@@ -59,7 +59,7 @@ class HookWords(Conversations):
         return event._replace(transcript=spool, record=line)
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said."""
+        """Yields the messages."""
         for line in records.lines(raw):
             record = records.decode_or(_RECORD, line, _HookRecord())
             said = record.message
@@ -68,7 +68,7 @@ class HookWords(Conversations):
                 yield Message(record.ident, said.role, text)
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Returns True: we have written it ourselves."""
+        """Returns True: gitcp wrote the file itself."""
         del event, tail
         return True
 

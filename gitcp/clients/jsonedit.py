@@ -1,6 +1,6 @@
 """Changes one place in a user's JSON file, and no byte around it.
 
-Comments and trailing commas, which some clients allow, are kept as they are.
+It keeps comments and trailing commas, which some clients allow.
 """
 
 import json
@@ -14,9 +14,9 @@ _DEEPEST = 200
 
 
 class JsonNode(NamedTuple):
-    """A value: where its text starts and ends, and what is in it.
+    """A value: the start and end of its text, and its members.
 
-    `members` are name and value of an object; an array's have the name "".
+    `members` are names and values of an object; the members of an array have the name "".
     """
 
     start: int
@@ -25,7 +25,7 @@ class JsonNode(NamedTuple):
     members: tuple[tuple[str, int, "JsonNode"], ...] = ()
 
     def get(self, name: str) -> "JsonNode | None":
-        """Returns a member of an object; the last one counts."""
+        """Returns a member of an object; of duplicates, the last."""
         value = None
         for own, _, node in self.members:
             if own == name:
@@ -34,7 +34,7 @@ class JsonNode(NamedTuple):
 
 
 def parse(text: str) -> JsonNode:
-    """Returns where everything stands in a JSON text.
+    """Returns the positions of all values in a JSON text.
 
     Raises:
         ValueError: the text is not valid JSON.
@@ -46,7 +46,7 @@ def parse(text: str) -> JsonNode:
 
 
 def value(text: str, node: JsonNode) -> Any:
-    """Returns what a node stands for."""
+    """Returns the value of a node."""
     if node.kind == "{":
         return {name: value(text, inner) for name, _, inner in node.members}
     if node.kind == "[":
@@ -57,7 +57,7 @@ def value(text: str, node: JsonNode) -> Any:
 def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) -> str:
     """Returns the text with one more member, last in an object or array.
 
-    It is laid out as the members before it are.
+    The new member is laid out like the members before it.
     """
     unit, outer = _indent(text, node)
     inner = outer + unit
@@ -67,7 +67,7 @@ def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) ->
     if name is not None:
         shown = f"{json.dumps(name)}: {shown}"
     if not node.members:
-        # What was between the brackets stays before the closing one.
+        # Text that was between the brackets stays before the closing bracket.
         rest = text[node.start + 1 : node.end - 1]
         closing = rest if newline in rest or rest.strip() else f"{newline}{outer}{rest}"
         replacement = (
@@ -84,7 +84,7 @@ def add(text: str, node: JsonNode, addition: Any, *, name: str | None = None) ->
 
 
 def remove(text: str, node: JsonNode, index: int) -> str:
-    """Returns the text without one member, and the comma that goes with it."""
+    """Returns the text without one member and its comma."""
     _, start, inner = node.members[index]
     if index > 0:
         before = node.members[index - 1][2].end
@@ -99,7 +99,7 @@ def remove(text: str, node: JsonNode, index: int) -> str:
 
 
 def _indent(text: str, node: JsonNode) -> tuple[str, str]:
-    """Returns one step of indentation, and that of the line where a value starts."""
+    """Returns one step of indentation, and the indentation of the line of a value."""
     line = text[text.rfind("\n", 0, node.start) + 1 : node.start]
     outer = line[: len(line) - len(line.lstrip(" \t"))]
     if node.members:

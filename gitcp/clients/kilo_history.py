@@ -1,4 +1,4 @@
-"""Finds the sessions that Kilo keeps of a project: its database has OpenCode's form."""
+"""Finds the sessions that Kilo keeps of a project, in a database of OpenCode's form."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,5 +9,5 @@ from gitcp.clients.history import Kept, Leave
 
 
 def find(places: ClientPlaces, roots: Sequence[Path], leave: Leave) -> Iterator[Kept]:
-    """Yields the sessions of a project; those of subagents come beside them."""
+    """Yields the sessions of a project, with those of subagents beside them."""
     yield from opencode_history.find(places, roots, leave, name="kilo")

@@ -1,8 +1,8 @@
 """Builds documents for a client from known fields of untrusted records.
 
-A conversation that was made elsewhere is never pasted into a client's file. Its records
-are decoded, the fields that carry what was said are picked by name and type, and only
-those are encoded again. A field that is not listed, or is not of its type, is left out.
+gitcp never copies a conversation that was made elsewhere into a client's file. It decodes
+the records, picks the fields that carry messages by name and type, and encodes only those
+again. It leaves out a field that is not listed, or is not of its type.
 """
 
 import math
@@ -17,15 +17,15 @@ from gitcp.clients import records
 from gitcp.errors import AgentRecordError
 
 # A shape: a type, a list of one shape, a mapping of names to shapes, a function that
-# returns what may stay of a value (None for nothing), or ANYTHING for plain JSON.
+# returns the part of a value to keep (None: no part), or ANYTHING for plain JSON.
 Shape = Any
 ANYTHING = object()
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _WORD = r"(?a)[A-Za-z0-9][\w.:/+@-]{0,127}"
-# JavaScript cannot tell larger ones apart.
+# JavaScript cannot tell larger integers apart.
 _LARGEST = 1 << 53
-# What is rebuilt is decoded record by record, and each value takes many times the memory
-# that it takes as text.
+# To rebuild a conversation, gitcp decodes it record by record, and each value takes many
+# times the memory of its text.
 MOST_BYTES = 64 * 1024 * 1024
 _MOST_RECORDS = 100_000
 _MOST_MADE = 96 * 1024 * 1024
@@ -33,7 +33,7 @@ _MOST_VALUES = 500_000
 
 
 def objects(raw: bytes) -> Iterator[dict[str, Any]]:
-    """Yields the objects of a file of JSON lines; lines that are none are skipped."""
+    """Yields the objects of a file of JSON lines; skips lines that are not objects."""
     for line in records.lines(raw):
         record = one(line)
         if record is not None:
@@ -57,7 +57,7 @@ def refuse_if_dense(raw: bytes) -> None:
     if raw.count(b"\n") > _MOST_RECORDS:
         raise too_large(f"it has more than {_MOST_RECORDS:,} records")
     for line in records.lines(raw):
-        # Each value but the first follows one of these.
+        # Each value except the first follows one of these.
         if len(line) > _MOST_VALUES and (
             sum(map(line.count, (b",", b":", b"[", b"{"))) > _MOST_VALUES
         ):
@@ -65,7 +65,7 @@ def refuse_if_dense(raw: bytes) -> None:
 
 
 def pick(value: Any, shape: Shape) -> Any:
-    """Returns what a shape lets pass of a value, or None if it is of another type."""
+    """Returns the part of a value that fits a shape; None if it is of another type."""
     if shape is ANYTHING:
         return value
     if isinstance(shape, dict):
@@ -81,7 +81,7 @@ def pick(value: Any, shape: Shape) -> Any:
 
 
 def fields(record: Mapping[str, Any], shapes: Mapping[str, Shape]) -> dict[str, Any]:
-    """Returns the fields of a record that are listed and fit."""
+    """Returns the fields of a record that are listed and fit their shapes."""
     picked = {
         name: pick(record[name], shape)
         for name, shape in shapes.items()
@@ -98,12 +98,12 @@ def number(value: Any) -> int | float | None:
 
 
 def word(value: Any) -> str | None:
-    """Accepts a plain name: of a tool, a model, a version, a time."""
+    """Accepts a plain word: the name of a tool or model, a version, a time."""
     return value if isinstance(value, str) and re.fullmatch(_WORD, value) else None
 
 
 def one_of(*words: str) -> Callable[[Any], str | None]:
-    """Returns a shape that lets only these words pass."""
+    """Returns a shape that accepts only these words."""
 
     def chosen(value: Any) -> str | None:
         return value if isinstance(value, str) and value in words else None
@@ -133,7 +133,7 @@ def either(
 
 
 def text_or(block: Shape) -> Shape:
-    """Returns a shape for content: a text, or a list of such blocks."""
+    """Returns a shape for content: a text, or a list of blocks of the given shape."""
 
     def content(value: Any) -> Any:
         return value if isinstance(value, str) else pick(value, [block])
@@ -142,14 +142,14 @@ def text_or(block: Shape) -> Shape:
 
 
 class Names:
-    """New ids for old ones: the same for the same, so that references still hold."""
+    """New ids for old ids: equal ids stay equal, so that references still hold."""
 
     def __init__(self, make: Callable[[], str]) -> None:
         self._make = make
         self._new: dict[str, str] = {}
 
     def new(self, old: Any) -> str:
-        """Returns the id that stands for an old one; for no id, a fresh one."""
+        """Returns the new id for an old one; a fresh id if `old` is not an id."""
         if not isinstance(old, str):
             return self._make()
         if old not in self._new:
@@ -157,7 +157,7 @@ class Names:
         return self._new[old]
 
     def known(self, old: Any) -> str | None:
-        """Returns the id that stands for an old one, if that one has been met."""
+        """Returns the new id for an old one, if that one has occurred before."""
         return self._new.get(old) if isinstance(old, str) else None
 
 
@@ -183,7 +183,7 @@ class Chain:
         return new
 
     def leave_out(self, old: Any, parent: Any) -> None:
-        """Notes a record that is left out, by its old id and its parent's."""
+        """Notes a record that is left out, by its own and its parent's old id."""
         if isinstance(old, str):
             self._kept[old] = self.parent(parent)
 
@@ -200,11 +200,11 @@ def lines(documents: Iterable[dict[str, Any]]) -> bytes:
 
 
 def bounded(encoded: Iterable[bytes]) -> Iterator[bytes]:
-    """Yields records that were rebuilt, as long as there are not too many of them.
+    """Yields rebuilt records, up to a limit.
 
     Raises:
-        AgentRecordError: there are. A small record may stand for many, and ids and
-            directories make each of them larger.
+        AgentRecordError: there are too many records or bytes. A small record may become
+            several, and ids and directories make each of them larger.
     """
     size = 0
     for number, record in enumerate(encoded):
@@ -218,7 +218,7 @@ def bounded(encoded: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def too_large(reason: str) -> AgentRecordError:
-    """Returns the error for a conversation that is not rebuilt."""
+    """Returns the error for a conversation that is too large to rebuild."""
     return AgentRecordError(
         "a conversation that was made elsewhere is rebuilt from known fields, and this"
         f" one is too large for that: {reason}",

@@ -1,8 +1,8 @@
 """OpenCode: its plugin, its messages, and how a session resumes.
 
-OpenCode keeps its sessions in a database of its own. The plugin hands over what OpenCode's
-interface returns: each message with its parts as one JSON text, and what describes the
-session. `opencode import` takes the same back, in one document, under new ids.
+OpenCode keeps its sessions in a database of its own. The plugin passes on what OpenCode's
+API returns: each message with its parts as one JSON text, and a description of the session.
+`opencode import` reads the same data, in one document, under new ids.
 """
 
 import time
@@ -24,14 +24,14 @@ from gitcp.clients.client import (
 )
 from gitcp.clients.plugin_file import PluginFile
 
-# what the plugin calls us for -> what it means
+# the reason of the plugin's call -> its event
 _HOOKS: Final = {
     "chat.message": triggers.TURN_START,
     "tool.execute.before": triggers.BEFORE_COMMAND,
     "tool.execute.after": triggers.TOOL,
     "session.idle": triggers.TURN_END,
 }
-# What describes a session, beside its messages.
+# The name under which the description of a session lies beside its messages.
 DESCRIPTION: Final = "session.json"
 
 
@@ -65,7 +65,7 @@ _RECORD = msgspec.json.Decoder(_MessageRecord)
 
 
 class OpenCode(PluginFile):
-    """OpenCode, or a client that was made from it and has a name of its own."""
+    """OpenCode, or a fork of it under another name."""
 
     meanings: Mapping[str, str] = _HOOKS
     source = "opencode_plugin.js"
@@ -85,7 +85,7 @@ class OpenCode(PluginFile):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a call of the plugin means."""
+        """Returns the event that a call of the plugin reports."""
         del environment
         what = _HOOKS.get(hook)
         session = records.text(payload, "session_id")
@@ -123,12 +123,12 @@ class OpenCode(PluginFile):
         )
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what the plugin shows to the user; it has no way to tell the agent."""
+        """Returns the text that the plugin shows to the user; it cannot tell the agent."""
         begins = _HOOKS.get(hook) in triggers.BEGINNINGS
         return text.encode() if begins and not quietly else None
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Returns True: the plugin hands over what is there."""
+        """Returns True: the plugin passes all messages."""
         del event, tail
         return True
 
@@ -137,17 +137,17 @@ class OpenCode(PluginFile):
         return any(True for _ in _messages(tail))
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns what the plugin handed over."""
+        """Returns the content that the plugin passed."""
         return list(event.inline)
 
     # --- messages -------------------------------------------------------------------
 
     def directory(self, content: bytes) -> str | None:
-        """Returns the directory that the model first answered in."""
+        """Returns the directory of the model's first answer."""
         return next((one.path.cwd for one in _messages(content) if one.path.cwd), None)
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns when and by whom each message was made: a fork has other ids."""
+        """Returns the time and author of each message, because a fork has other ids."""
         return frozenset(map(_identity, _messages(content)))
 
     def first_new_message(self, content: bytes, copied: frozenset[str]) -> str | None:
@@ -156,7 +156,7 @@ class OpenCode(PluginFile):
         return records.first_new_message(messages, copied)
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where a message begins."""
+        """Returns the offset of a message."""
         for start, line in records.mentions(content, ident):
             if any(one.id == ident for one in _messages(line)):
                 return start
@@ -170,7 +170,7 @@ class OpenCode(PluginFile):
         described = kept.beside.get(DESCRIPTION)
         if described is None or not self.has_messages(content):
             return None
-        # Only a restore wants it, and every hook would wait for it.
+        # Only a restore needs it, and importing it would delay every hook.
         from gitcp.clients import opencode_document  # noqa: PLC0415
 
         document = (
@@ -205,7 +205,7 @@ class OpenCode(PluginFile):
         return words.settings_file(self, places, scope, files)
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know."""
+        """Returns notes for the user."""
         del scope
         note = (
             f"{self.title} fetches what its plugins need when it starts: without a network"
@@ -228,7 +228,7 @@ def data_directory(places: ClientPlaces, name: str = "opencode") -> Path:
 
 
 def _parent(described: str | None) -> str | None:
-    """Returns the session that a session works for, if it is a subagent's."""
+    """Returns the session that a subagent's session works for; None for any other."""
     if described is None:
         return None
     try:
@@ -238,7 +238,7 @@ def _parent(described: str | None) -> str | None:
 
 
 def _content(payload: Mapping[str, Any], without: str | None) -> bytes | None:
-    """Returns the messages as lines, those before a prompt if one is given."""
+    """Returns the messages as lines; if a prompt is given, only those before it."""
     given = payload.get("messages")
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
         return None

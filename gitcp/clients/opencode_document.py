@@ -1,9 +1,9 @@
 """Builds the document for `opencode import` from a stored session.
 
-The document itself is always built here, of known fields: one that was pasted together
-could hold whatever a stored text says, another session's id or another file's content.
-The messages of one's own session go into it byte for byte but for their ids; those of a
-session that was made elsewhere are built of known fields, too.
+This module always builds the document itself from known fields: a document made from stored
+text could hold anything, such as another session's id or another file's content. Messages of
+the user's own session stay byte for byte, except their ids. Messages of a session that was
+made elsewhere are built from known fields, too.
 """
 
 import re
@@ -20,7 +20,7 @@ from gitcp.clients import known, records
 from gitcp.clients.known import ANYTHING, Names, number, one_of, word
 
 _BASE62 = string.digits + string.ascii_uppercase + string.ascii_lowercase
-# As a whole string of the JSON, and not within the text of another.
+# An id that is a whole JSON string, not part of another string.
 _ID = re.compile(rb'(?<!\\)"((ses|msg|prt)_([0-9a-f]{12}))[0-9A-Za-z]{14}"')
 _TITLE = 200
 _AGENT = "build"
@@ -35,7 +35,7 @@ _TOKENS = {
     "reasoning": number,
     "cache": {"read": number, "write": number},
 }
-# What says where, by whom and with which permissions is not among them.
+# Without the fields for directory, user and permissions.
 _FOREIGN_INFO = {"slug": word, "model": _MODEL, "version": word, "time": _TIME}
 _OWN_INFO = {
     **_FOREIGN_INFO,
@@ -74,7 +74,7 @@ class Document(NamedTuple):
 
 
 class _ExportedMessage(msgspec.Struct):
-    """What each message has to be: an object of these two."""
+    """The form of each message: an object of these two fields."""
 
     info: dict[str, Any]
     parts: list[dict[str, Any]]
@@ -85,9 +85,9 @@ _UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
 
 def own(content: bytes, described: bytes) -> Document | None:
-    """Returns the document of one's own session.
+    """Returns the document of the user's own session.
 
-    The part of an id that says when it was made stays: messages are sorted by it.
+    The part of an id that holds its time stays, because the client sorts messages by it.
     """
     info = known.one(described)
     if info is None:
@@ -141,7 +141,7 @@ def _foreign_line(
     stamps: Iterator[int],
     directory: str,
 ) -> bytes | None:
-    """Returns a message with its parts under new ids; None if it is not kept."""
+    """Returns a message with its parts under new ids; None if it is dropped."""
     rebuilt = _foreign_message(message, session, names, directory)
     if rebuilt is None:
         return None
@@ -164,7 +164,7 @@ def _assembled(info: dict[str, Any], lines: Iterator[bytes]) -> bytes:
 
 
 def _messages(content: bytes) -> Iterator[tuple[bytes, _ExportedMessage]]:
-    """Yields the lines that are one message each, and nothing besides."""
+    """Yields the lines that hold exactly one message."""
     for line in records.lines(content):
         try:
             yield line, records.decode(_MESSAGE, line)
@@ -201,7 +201,7 @@ def _foreign_message(
 
 
 def _data_url(value: Any) -> str | None:
-    """Accepts content, but no file or address that would be fetched."""
+    """Accepts embedded content, but not a file or address that the client would fetch."""
     return value if isinstance(value, str) and value.startswith("data:") else None
 
 
@@ -235,7 +235,7 @@ def _foreign_part(part: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _foreign_tool(part: dict[str, Any]) -> dict[str, Any] | None:
-    """A call that has ended; the client would continue one that has not."""
+    """Returns a call that has ended; the client would continue one that has not."""
     tool, call = word(part.get("tool")), word(part.get("callID"))
     given = part.get("state")
     if tool is None or call is None or not isinstance(given, dict):
@@ -267,12 +267,12 @@ def _now() -> int:
 
 
 def _descending() -> int:
-    """The client sorts sessions by their ids, the newest first."""
+    """Returns a time for a session's id: the client sorts sessions by it, the newest first."""
     return ~_now()
 
 
 def _ascending() -> Iterator[int]:
-    """Yields times for the ids of messages and parts, which are sorted by them."""
+    """Yields times for the ids of messages and parts, by which the client sorts them."""
     at = _now()
     while True:
         at += 1

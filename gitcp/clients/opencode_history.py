@@ -1,7 +1,7 @@
 """Finds the sessions that OpenCode keeps of a project, in its database.
 
-They are put together as its interface hands them to gitcp's plugin: each message with its
-parts as one line, and what describes the session beside them. Nothing is written there.
+They have the form in which its API passes them to gitcp's plugin: each message with its parts
+as one line, and the description of the session beside them. gitcp writes nothing there.
 """
 
 import json
@@ -31,9 +31,9 @@ _PARTS = "SELECT id, message_id, data FROM part WHERE session_id = ? ORDER BY id
 def find(
     places: ClientPlaces, roots: Sequence[Path], leave: Leave, *, name: str = "opencode"
 ) -> Iterator[Kept]:
-    """Yields the sessions of a project; those of subagents come beside them.
+    """Yields the sessions of a project, with those of subagents beside them.
 
-    `name` is that of the client, which may be one that was made from OpenCode.
+    `name` is the client's name: OpenCode or a fork of it.
     """
     path = opencode.data_directory(places, name) / f"{name}.db"
     try:
@@ -58,7 +58,7 @@ def find(
 
 
 def _reads_only(action: int, table: str | None, *_: object) -> int:
-    """Allows SQLite to read three tables, and a view in their place nothing else.
+    """Allows SQLite to read only three tables, even through a view in place of one.
 
     `trusted_schema = OFF` refuses the whole of Kilo's database: its indexes call json_extract().
     """
@@ -100,7 +100,7 @@ def _sessions(
 
 
 def _content(database: Any, session: str) -> bytes:
-    """Returns the messages of a session, each with its parts, as lines.
+    """Returns the messages of a session as lines, each message with its parts.
 
     Raises:
         ValueError, TypeError: the database holds something else.

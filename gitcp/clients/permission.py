@@ -9,7 +9,7 @@ from gitcp.clients import codex_trust, hook_settings
 from gitcp.clients.client import SCOPES, Client, ClientPlaces, Permission
 from gitcp.errors import UsageError
 
-# Returns what a file holds; nothing if it is missing, or is no regular file.
+# Returns the content of a file; empty if the file is missing or not a regular file.
 Read = Callable[[Path], bytes]
 
 
@@ -24,7 +24,7 @@ def permission(
 def _claude_code(
     client: Client, path: Path, places: ClientPlaces, read: Read
 ) -> Permission:
-    """Any settings that apply here switch off the hooks of all."""
+    """Checks all settings that apply here: any of them can switch off the hooks of all."""
     del path
     for scope in SCOPES:
         with suppress(UsageError):
@@ -57,7 +57,7 @@ def _gemini(client: Client, path: Path, places: ClientPlaces, read: Read) -> Per
 def _gemini_folder(
     client: Client, top: Path, places: ClientPlaces, read: Read
 ) -> Permission:
-    """Gemini CLI blocks a project's hooks, silently, in a folder that is not trusted."""
+    """Checks trust in the folder: Gemini CLI silently blocks hooks in an untrusted one."""
     settings = client.settings("user", places)
     if (
         hook_settings.field(read(settings), "security", "folderTrust", "enabled")
@@ -68,7 +68,7 @@ def _gemini_folder(
     folders = Path(own) if own else settings.with_name("trustedFolders.json")
     known = hook_settings.field(read(folders))
     real = Path(os.path.realpath(top))
-    # The nearest folder decides; of one that is in no list it asks when it starts.
+    # The nearest folder decides; for an unlisted folder the client asks when it starts.
     for folder in (real, *real.parents):
         level = known.get(str(folder)) if isinstance(known, dict) else None
         if level == "DO_NOT_TRUST" and folder == real:
@@ -86,7 +86,7 @@ def _codex(client: Client, path: Path, places: ClientPlaces, read: Read) -> Perm
 
 
 def _droid(client: Client, path: Path, places: ClientPlaces, read: Read) -> Permission:
-    """Droid reads the hooks of its settings only if there is no file of hooks."""
+    """Checks the hooks file: if it exists, Droid ignores the hooks in its settings."""
     del client, places
     hooks = path.with_name("hooks.json")
     if read(hooks):
@@ -113,6 +113,6 @@ _LOOKS = {
     "copilot": _copilot,
     "droid": _droid,
     "gemini": _gemini,
-    # The same setting in the same places.
+    # Qwen Code has the same setting in the same places.
     "qwen": _claude_code,
 }

@@ -1,8 +1,7 @@
 """Rebuilds a Pi session that was made elsewhere, from known fields only.
 
-What was said, what tools answered and how it was summed up comes through. What extensions
-noted or said, other sessions that the header names, and every kind of entry that is not
-listed here does not.
+It keeps messages, tool results and summaries. It drops notes and messages of extensions,
+other sessions that the header names, and every kind of entry that is not listed here.
 """
 
 import secrets
@@ -94,7 +93,7 @@ def _picked(entry: dict[str, Any], names: Names) -> dict[str, Any] | None:
     if entry.get("type") != "message" or not isinstance(message, dict):
         return None
     role = message.get("role")
-    # Any JSON may stand there, and not all of it can be looked up.
+    # It may be any JSON, and not all JSON values are hashable.
     shape = _MESSAGES.get(role) if isinstance(role, str) else None
     spoken = known.fields(message, shape) if shape else {}
     if "content" not in spoken or (role == "toolResult" and "toolCallId" not in spoken):

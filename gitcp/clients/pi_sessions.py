@@ -1,8 +1,8 @@
-"""Pi's conversations: a file each, in a folder that is named after where Pi was started.
+"""Pi's conversations: a file each, in a folder named after the directory Pi was started in.
 
 `~/.pi/agent/sessions/--<path>--/<time>_<id>.jsonl`: a header with the session's id, then
-entries `{type, id, parentId, timestamp, …}`, of which `message` has what was said. The file
-is written once the model has answered for the first time.
+entries `{type, id, parentId, timestamp, …}`; those of type `message` hold the messages. Pi
+writes the file once the model has answered for the first time.
 """
 
 import re
@@ -42,7 +42,7 @@ class PiSessions(Conversations):
     """The conversations of Pi."""
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said."""
+        """Yields the messages."""
         for line in records.lines(raw):
             entry = records.decode_or(_ENTRY, line, _Entry())
             spoken = entry.message
@@ -59,11 +59,11 @@ class PiSessions(Conversations):
     def written(
         self, kept: StoredConversation, folder: Path, places: ClientPlaces
     ) -> ResumeFiles | None:
-        """Returns a copy whose header names the new session; the rest stays."""
+        """Returns a copy whose header names the new session; the rest is unchanged."""
         del places
         new = str(uuid.uuid4())
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import pi_foreign  # noqa: PLC0415
 
             content = pi_foreign.rebuilt(kept.content, new, kept.directory)
@@ -82,14 +82,14 @@ CONVERSATIONS = PiSessions()
 
 
 def session_of(raw: bytes) -> str | None:
-    """Returns the id in the header of a session, which is its first record."""
+    """Returns the id in a session's header, its first record."""
     first = next(records.lines(raw), b"")
     entry = records.decode_or(_ENTRY, first, _Entry())
     return entry.id if entry.type == "session" else None
 
 
 def _renamed(header: bytes, new: str) -> bytes:
-    """Returns a header with another id; any other line as it is."""
+    """Returns a header with another id; any other line unchanged."""
     entry = records.decode_or(_ENTRY, header, _Entry())
     if entry.type != "session" or not entry.id:
         return header

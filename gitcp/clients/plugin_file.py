@@ -1,4 +1,4 @@
-"""Clients whose hooks are a file of code: a plugin or extension that gitcp writes."""
+"""Clients whose hooks are a file of code: gitcp writes a plugin or extension for them."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -10,9 +10,9 @@ _NO_COMMANDS = b"const COMMANDS = {}"
 
 
 class PluginFile:
-    """The part of a client that `install` puts a whole file of code into.
+    """The part of a client whose hooks `install` writes as a whole file of code.
 
-    `source` is the file's name in `gitcp.agents`; `renamed` replaces words in it.
+    `source` is the file's name in `gitcp.agents`; `renamed` are words to replace in it.
     """
 
     name: str
@@ -38,10 +38,10 @@ class PluginFile:
         return script + _SEAL + _digest(script) + b"\n"
 
     def unmerge(self, text: bytes) -> bytes | None:
-        """Returns None: nothing is left of the file.
+        """Returns None: the whole file is removed.
 
         Raises:
-            ValueError: the user has changed it.
+            ValueError: the user has changed the file.
         """
         if not self.installed(text):
             return text
@@ -49,7 +49,7 @@ class PluginFile:
         return None
 
     def installed(self, text: bytes) -> bool:
-        """Whether it is our file."""
+        """Whether the file is ours."""
         return f"Made by `gitcp install {self.name}`".encode() in text
 
     def _check_ours(self, text: bytes) -> None:

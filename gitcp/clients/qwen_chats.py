@@ -47,13 +47,13 @@ class QwenChats(Conversations):
         environment: Mapping[str, str],
         folder: Path,
     ) -> Event | None:
-        """Returns None for the results of tools, which it announces as an empty prompt."""
+        """Returns None for tool results, which the client announces as an empty prompt."""
         del hook, environment, folder
         empty = event.what == triggers.TURN_START and not payload.get("prompt")
         return None if empty else event
 
     def messages(self, raw: bytes) -> Iterator[Message]:
-        """Yields what was said."""
+        """Yields the messages."""
         for line in records.lines(raw):
             record = records.decode_or(_RECORD, line, _Record())
             role = _ROLES.get(record.type or "")
@@ -72,7 +72,7 @@ class QwenChats(Conversations):
         new = str(uuid.uuid4())
         content = kept.content
         if kept.foreign:
-            # Only a restore wants it, and every hook would wait for it.
+            # Only a restore needs it, and importing it would delay every hook.
             from gitcp.clients import qwen_foreign  # noqa: PLC0415
 
             content = qwen_foreign.rebuilt(content, new, kept.directory)
@@ -89,6 +89,6 @@ CONVERSATIONS = QwenChats()
 
 
 def runtime_folder(folder: Path, places: ClientPlaces) -> Path:
-    """Returns where the client keeps what it writes itself, conversations among it."""
+    """Returns the folder of the files that the client writes itself, such as conversations."""
     own = places.environment.get("QWEN_RUNTIME_DIR")
     return Path(own) if own else folder

@@ -1,7 +1,7 @@
 """Rebuilds a Qwen Code conversation that was made elsewhere, from known fields only.
 
-What was said, and what tools answered, comes through; what the client noted for itself, and
-every kind of record that is not listed here, does not.
+It keeps messages and tool results. It drops the client's own notes, and every kind of record
+that is not listed here.
 """
 
 import time

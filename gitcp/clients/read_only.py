@@ -1,7 +1,7 @@
 """Recognises shell commands that change no file: gitcp makes no checkpoint before them.
 
-A command that is not known to be harmless counts as one that may change something. A wrong
-answer costs a checkpoint too many, or one too few: nothing is permitted or forbidden by it.
+A command that is not known to be harmless counts as one that may change files. A wrong
+answer costs a checkpoint too many or too few, but never permits or forbids a command.
 """
 
 import re
@@ -42,15 +42,15 @@ _GITCP = _words(
 )
 _SUBCOMMANDS = {"git": _GIT, "gitcp": _GITCP}
 _SEPARATORS = frozenset({";", "&&", "||", "|", "|&"})
-# Output that goes nowhere, or to where other output goes.
+# Output that is discarded, or joined with other output.
 _DISCARDED = re.compile(r"(?:[012]|&)?>{1,2}\s*(?:/dev/null(?![^\s;|&])|&[12]\b)")
-# What runs, assigns or writes out of sight of the words.
+# Syntax that runs, assigns or writes something that the words do not show.
 _HIDDEN = ("`", "$(", "<(", ">(", "${", "\\\n")
 _LONGEST = 4_096
 
 
 def only_reads(command: str) -> bool:
-    """Whether each part of a command line is a program that is known to change nothing."""
+    """Whether every program in a command line is known to change nothing."""
     if len(command) > _LONGEST or any(sign in command for sign in _HIDDEN):
         return False
     plain = _DISCARDED.sub(" ", command)
@@ -77,7 +77,7 @@ def only_reads(command: str) -> bool:
 
 def _reads(words: list[str]) -> bool:
     program, *arguments = words
-    # Options before git's subcommand can change what it runs.
+    # Options before git's subcommand can change the programs that git runs.
     known = _SUBCOMMANDS.get(program)
     if known is not None and (not arguments or arguments[0] not in known):
         return False

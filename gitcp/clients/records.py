@@ -15,17 +15,17 @@ T = TypeVar("T")
 # Raised for bytes that are not the expected record.
 UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeError)
 
-# A backslash that is one, or half of a character: JSON has it, Unicode does not.
+# An escaped backslash, or half of a surrogate pair, which is valid in JSON but not in Unicode.
 _SURROGATE = rb"(\\\\)|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 
 
 def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
-    """Returns a record; characters that were cut in half are read as U+FFFD.
+    """Returns a record; reads halves of characters as U+FFFD.
 
-    Only for looking at: what is stored are the bytes.
+    Only for reading: gitcp stores the bytes.
 
     Raises:
-        msgspec.MsgspecError, UnicodeError, RecursionError: it is not such a record.
+        msgspec.MsgspecError, UnicodeError, RecursionError: raw is not a valid record.
     """
     try:
         return decoder.decode(raw)
@@ -39,7 +39,7 @@ def decode(decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw) -> T:
 def decode_or(
     decoder: "msgspec.json.Decoder[T]", raw: bytes | msgspec.Raw, default: T
 ) -> T:
-    """Returns a record as `decode` does; the default where it is not such a record."""
+    """Returns a record as `decode` does; the default if raw is not a valid record."""
     try:
         return decode(decoder, raw)
     except UNREADABLE:
@@ -51,7 +51,7 @@ def _whole(match: "re.Match[bytes]") -> bytes:
 
 
 def lines(raw: bytes) -> Iterator[bytes]:
-    """Yields the lines that are not empty, one after the other: files are large."""
+    """Yields the lines that are not empty, without a list of them: files are large."""
     at = 0
     while at < len(raw):
         end = raw.find(b"\n", at)
@@ -62,7 +62,7 @@ def lines(raw: bytes) -> Iterator[bytes]:
 
 
 def mentions(raw: bytes, ident: str) -> Iterator[tuple[int, bytes]]:
-    """Yields each line that has an id as a string, and where it begins."""
+    """Yields each line that holds an id as a string, and the line's offset."""
     needle = f'"{ident}"'.encode()
     at = 0
     while (at := raw.find(needle, at)) >= 0:
@@ -77,7 +77,7 @@ def first_new_message(
 ) -> str | None:
     """Returns the id of the first message whose identity is not among the copied ones.
 
-    Messages are ids with identities. "" if none was copied, None if all were.
+    Each message is an id and an identity. Returns "" if none was copied, None if all were.
     """
     shares = False
     for ident, identity in messages:
@@ -100,7 +100,7 @@ def content_text(content: Any) -> str:
 
 
 def field(payload: Mapping[str, Any], name: str) -> Any:
-    """Returns what a hook sent under a name such as `context.roots.0`, or None."""
+    """Returns a payload's value under a name such as `context.roots.0`, or None."""
     value: Any = payload
     for part in name.split("."):
         if isinstance(value, list):
@@ -115,12 +115,12 @@ def field(payload: Mapping[str, Any], name: str) -> Any:
 
 
 def text(payload: Mapping[str, Any], name: str) -> str | None:
-    """Returns a text that a hook sent; None if it sent none."""
+    """Returns a text from a hook's payload, or None."""
     value = payload.get(name)
     return value if isinstance(value, str) and value else None
 
 
 def path(payload: Mapping[str, Any], name: str) -> Path | None:
-    """Returns an absolute path that a hook sent."""
+    """Returns an absolute path from a hook's payload, or None."""
     value = text(payload, name)
     return Path(value) if value and os.path.isabs(value) else None

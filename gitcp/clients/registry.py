@@ -1,4 +1,4 @@
-"""The list of clients; each is imported on use."""
+"""The list of clients; each module is imported on use."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -28,10 +28,10 @@ _MODULES = {
     "vscode": "gitcp.clients.rows",
 }
 NAMES = tuple(sorted(_MODULES))
-# Clients without hooks to install: a proxy tells what they do.
+# Clients without hooks to install: a proxy reports their events.
 _PROXIED = {"acp": "gitcp.clients.acp"}
-# name -> the variable in the shell of the client's agent that has the conversation's id.
-# OpenCode and Kilo have none: gitcp's plugin sets it.
+# name -> the variable with the conversation's id in the shell of the client's agent. OpenCode
+# and Kilo set none themselves, so gitcp's plugin sets it.
 SESSION_VARIABLES = {
     "claude-code": "CLAUDE_CODE_SESSION_ID",
     "codex": "CODEX_THREAD_ID",
@@ -39,21 +39,21 @@ SESSION_VARIABLES = {
     "kilo": "GITCP_KILO_SESSION",
     "opencode": "GITCP_OPENCODE_SESSION",
 }
-# name -> the variable that says no more than that it is this client's shell.
+# name -> the variable that marks this client's shell, without an id.
 CLIENT_VARIABLES = {"gemini": "GEMINI_CLI"}
-# name -> module; each has an `active`. The others write nothing of a rewind, or remove what
-# was taken back.
+# name -> module; each has an `active`. Other clients do not record a rewind, or remove the
+# rewound turns.
 _REWINDS = {
     "claude-code": "gitcp.clients.claude_code_chain",
     "codex": "gitcp.clients.codex_rollbacks",
     "gemini": "gitcp.clients.gemini_rewinds",
 }
-# name -> module; each reads what other clients can take over, and writes that again.
+# name -> module; each converts conversations to the neutral form and back.
 _EXCHANGES = {
     "claude-code": "gitcp.clients.claude_code_exchange",
     "codex": "gitcp.clients.codex_exchange",
 }
-# name -> how it is started with a first prompt, which comes last.
+# name -> the command that starts it with a first prompt, which comes last.
 _PROMPTED: dict[str, tuple[str, ...]] = {
     "claude-code": ("claude",),
     "codex": ("codex",),
@@ -65,15 +65,15 @@ _PROMPTED: dict[str, tuple[str, ...]] = {
 
 
 class Exchange(Protocol):
-    """How one client's conversations are taken over by another's."""
+    """Converts one client's conversations to the neutral form and back."""
 
     def read(self, content: bytes, beside: Mapping[str, bytes]) -> "Spoken":
-        """Returns what was said, as the model has it now."""
+        """Returns the conversation as the model has it now."""
 
     def written(
         self, messages: "Sequence[Message]", session: str, directory: Path
     ) -> bytes:
-        """Returns a conversation of this client's, under an id."""
+        """Returns a conversation in this client's form, under an id."""
 
 
 def known(name: str | None) -> bool:
@@ -99,7 +99,7 @@ def client(name: str) -> Client:
 
 
 def active(name: str, content: bytes) -> bytes:
-    """Returns a client's conversation without the turns that the user took back in it."""
+    """Returns a client's conversation without the turns that the user rewound."""
     module = _REWINDS.get(name)
     if module is None:
         return content
@@ -108,11 +108,11 @@ def active(name: str, content: bytes) -> bytes:
 
 
 def exchange(name: str) -> Exchange | None:
-    """Returns how a client's conversations are exchanged; None if they are not."""
+    """Returns the converter of a client's conversations, or None."""
     module = _EXCHANGES.get(name)
     return cast("Exchange", importlib.import_module(module)) if module else None
 
 
 def prompted(name: str) -> tuple[str, ...] | None:
-    """Returns how a client is started with a prompt, which comes last."""
+    """Returns the command that starts a client with a prompt, which comes last, or None."""
     return _PROMPTED.get(name)

@@ -1,4 +1,4 @@
-"""The table of clients: see `table` for what its columns mean."""
+"""The table of clients: `table` describes its columns."""
 
 from gitcp.clients import triggers
 from gitcp.clients.plugin_file import PluginFile
@@ -12,7 +12,7 @@ from gitcp.clients.table import (
     untold,
 )
 
-# Claude Code's events, which most clients have by now.
+# Claude Code's events, which most clients now have.
 _DIALECT = {
     "SessionStart": triggers.SESSION_START,
     "UserPromptSubmit": triggers.TURN_START,
@@ -32,7 +32,7 @@ def _without(event: str) -> dict[str, str]:
 COPILOT = Row(
     name="copilot",
     title="Copilot CLI",
-    # Under these names, and not under `sessionStart` and the like, it sends Claude Code's fields.
+    # Only for these names, not for `sessionStart` etc., it sends Claude Code's fields.
     meanings=_DIALECT,
     folder=".copilot",
     folder_variable="COPILOT_HOME",
@@ -65,7 +65,7 @@ QWEN = Row(
 PI = Row(
     name="pi",
     title="Pi",
-    # What gitcp's extension calls it for, under the names of Pi's events.
+    # The events for which gitcp's extension calls gitcp, under Pi's names.
     meanings={
         "session_start": triggers.SESSION_START,
         "before_agent_start": triggers.TURN_START,
@@ -86,7 +86,7 @@ PI = Row(
 CLINE = Row(
     name="cline",
     title="Cline CLI",
-    # It has no event as a session begins or ends, or before it sums one up.
+    # It has no event for the begin or end of a session, or before a compaction.
     meanings={
         "TaskStart": triggers.TURN_START,
         "TaskResume": triggers.TURN_START,
@@ -137,7 +137,7 @@ OPENHANDS = Row(
     folder=".openhands",
     files={"user": "hooks.json", "project": ".openhands/hooks.json"},
     conversations="gitcp.clients.hook_words",
-    # Its editor has a `command`, too, which is not one for a shell.
+    # Its editor tool has a `command`, too, but not a shell command.
     shell_tool="terminal|execute_bash",
     session="session_id",
     cwd="working_dir",

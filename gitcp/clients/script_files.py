@@ -1,7 +1,8 @@
-"""Hooks that are files: one executable script for each event, or one file for all of them.
+"""Hooks as files: one executable script for each event, or one file for all events.
 
-Most clients have one file for all hooks, and know it themselves. A client with a script for
-each event is a `ScriptFiles`; the rest of gitcp asks `hook_files`, and sees a list.
+Most clients have one file for all hooks, which the client's class itself handles. A client
+with a script for each event is a `ScriptFiles`. The rest of gitcp calls `hook_files`, which
+returns a list in both cases.
 """
 
 import os
@@ -15,7 +16,7 @@ _HEAD = "#!/bin/sh\n# Made by `gitcp install {}`; `gitcp uninstall {}` removes i
 
 
 class HookFile(Protocol):
-    """A file that hooks are put into; see `Client` for what each of these does."""
+    """A file that holds hooks; `Client` describes the methods."""
 
     name: str
     title: str
@@ -36,8 +37,8 @@ class HookFile(Protocol):
 class HookScript:
     """The script that a client calls for one event; `suffix` ends its name.
 
-    A client runs every script that is named after an event. So a script of the user's under
-    another suffix runs beside ours, and one under the same name is never touched.
+    A client runs every script that is named after an event. So the user's script under
+    another suffix runs beside ours, and gitcp never changes one under the same name.
     """
 
     def __init__(self, client: Client, hook: str, suffix: str) -> None:
@@ -63,10 +64,10 @@ class HookScript:
         return self._head + os.fsencode(command(self._hook)) + b"\n"
 
     def unmerge(self, text: bytes) -> bytes | None:
-        """Returns None: nothing is left of the script.
+        """Returns None: the whole script is removed.
 
         Raises:
-            ValueError: the user has changed it.
+            ValueError: the user has changed the script.
         """
         if not self.installed(text):
             return text
@@ -74,7 +75,7 @@ class HookScript:
         return None
 
     def installed(self, text: bytes) -> bool:
-        """Whether it is our script."""
+        """Whether the script is ours."""
         return f"# Made by `gitcp install {self.name}`".encode() in text
 
     def _check_ours(self, text: bytes) -> None:
@@ -108,7 +109,7 @@ class ScriptFiles:
 
 
 def hook_files(client: Client) -> tuple[HookFile, ...]:
-    """Returns the files that a client's hooks are in, the first of them first."""
+    """Returns the files of a client's hooks, in order."""
     return client.scripts(client) if isinstance(client, ScriptFiles) else (client,)
 
 

@@ -1,8 +1,7 @@
 """Clients described by one row of a table: files, hooks, field names, conversations.
 
-Most clients took over the hooks that Claude Code began with, and differ in names. What
-differs more than that is the form of their conversations, which has a module of its own
-(`conversations`). `rows` has the table.
+Most clients adopted Claude Code's hooks, and differ in names. The form of their conversations
+differs more, so each form has a module of its own (`conversations`). `rows` holds the table.
 """
 
 import importlib
@@ -26,21 +25,21 @@ from gitcp.clients.conversations import Conversations
 class Row(NamedTuple):
     """One client.
 
-    `meanings` are its hooks, with what each means. `folder` is where it keeps its own
-    files, below the home, unless the variable `folder_variable` names another place; `files` are
+    `meanings` are its hooks, with the event of each. `folder` holds the client's own files,
+    below the home, unless the variable `folder_variable` names another place. `files` are
     its settings by scope: the user's below that folder, others below the project.
-    `conversations` is the module that knows its conversations.
+    `conversations` is the module that reads its conversations.
 
     An entry of the settings has the command under `command_name` and the timeout, in the
-    client's unit, under `timeout_name`; with `grouped` it stands in a group. The hook
-    before a command is called for the tools that match `shell_tool`. `head` is what the settings
-    need besides.
+    client's unit, under `timeout_name`; with `grouped` the entry is in a group. The client
+    calls the hook before a command for the tools that match `shell_tool`. `head` are further
+    fields that the settings need.
 
-    `session`, `cwd`, `prompt`, `tool`, `given`, `final_text` and `required` are fields of what a
-    hook is sent: the conversation's id, where the agent works, the first words of a turn, a
-    tool's name and arguments, the last words, and those without which it came from another
-    client. A name with dots leads into a field: `turn.text`.
-    `told` makes what a hook answers, so that the model reads a text (None: nothing does).
+    `session`, `cwd`, `prompt`, `tool`, `given`, `final_text` and `required` are fields of a
+    hook's payload: the conversation's id, the agent's directory, the prompt, a tool's name
+    and arguments, the turn's last words, and the fields without which the payload is from
+    another client. A name with dots leads into a field: `turn.text`.
+    `told` makes a hook's answer from a text for the model (None: the model reads none).
     """
 
     name: str
@@ -82,7 +81,7 @@ class TableClient(HooksInJson):
 
     @property
     def conversations(self) -> Conversations:
-        """What the files of this client's conversations mean."""
+        """The reader and writer of this client's conversations."""
         module = importlib.import_module(self.row.conversations)
         return cast("Conversations", module.CONVERSATIONS)
 
@@ -91,7 +90,7 @@ class TableClient(HooksInJson):
     def event(
         self, hook: str, payload: Mapping[str, Any], environment: Mapping[str, str]
     ) -> Event | None:
-        """Returns what a hook call means; None if it came from another client."""
+        """Returns the event that a hook call reports; None if another client made the call."""
         row = self.row
         if any(records.field(payload, name) is None for name in row.required):
             return None
@@ -112,13 +111,13 @@ class TableClient(HooksInJson):
         return self.conversations.completed(event, hook, payload, environment, place)
 
     def answer(self, hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-        """Returns what shows a text to the model, and to the user unless `quietly`."""
+        """Returns output that shows a text to the model, and to the user unless `quietly`."""
         if self.meanings.get(hook) not in triggers.BEGINNINGS:
             return None
         return self.row.told(hook, text, quietly=quietly)
 
     def is_flushed(self, event: Event, tail: bytes) -> bool:
-        """Whether the end of the conversation holds what the event promised."""
+        """Whether the end of the conversation holds the event's records."""
         return self.conversations.is_flushed(event, tail)
 
     def has_messages(self, tail: bytes) -> bool:
@@ -126,7 +125,7 @@ class TableClient(HooksInJson):
         return self.conversations.has_messages(tail)
 
     def sources(self, event: Event) -> list[Source]:
-        """Returns what belongs to the conversation, the conversation itself first."""
+        """Returns the files of the conversation, the conversation itself first."""
         return self.conversations.sources(event)
 
     # --- conversations --------------------------------------------------------------
@@ -136,7 +135,7 @@ class TableClient(HooksInJson):
         return self.conversations.directory(content)
 
     def copied(self, content: bytes) -> frozenset[str]:
-        """Returns the ids of the messages, which stay in a copy."""
+        """Returns the ids of the messages, which are the same in a copy."""
         messages = self.conversations.messages(content)
         return frozenset(one.ident for one in messages if one.ident)
 
@@ -148,7 +147,7 @@ class TableClient(HooksInJson):
         )
 
     def position(self, content: bytes, ident: str) -> int | None:
-        """Returns where a message begins."""
+        """Returns the offset of a message."""
         for start, line in records.mentions(content, ident):
             if any(one.ident == ident for one in self.conversations.messages(line)):
                 return start
@@ -173,20 +172,20 @@ class TableClient(HooksInJson):
     # --- settings -------------------------------------------------------------------
 
     def folder(self, places: ClientPlaces) -> Path:
-        """Returns where the client keeps its own files."""
+        """Returns the folder of the client's own files."""
         variable = self.row.folder_variable
         own = places.environment.get(variable) if variable else None
         return Path(own) if own else places.home / self.row.folder
 
     def settings(self, scope: str, places: ClientPlaces) -> Path:
-        """Returns the file that hooks are put into."""
+        """Returns the file that holds the hooks."""
         files = {name: Path(file) for name, file in self.row.files.items()}
         if "user" in files:
             files["user"] = self.folder(places) / files["user"]
         return words.settings_file(self, places, scope, files)
 
     def hooks(self, command: Callable[[str], str]) -> dict[str, dict[str, Any]]:
-        """Returns what has to stand in the settings for each hook."""
+        """Returns the entry in the settings for each hook."""
         return {
             hook: self._entry(command(hook), what)
             for hook, what in self.row.meanings.items()
@@ -204,13 +203,13 @@ class TableClient(HooksInJson):
         return {**match, "hooks": [entry]} if row.grouped else {**match, **entry}
 
     def notes(self, scope: str) -> tuple[str, ...]:
-        """Returns what the user has to know."""
+        """Returns notes for the user."""
         del scope
         return self.row.notes
 
 
 def flat_context(hook: str, text: str, *, quietly: bool = False) -> bytes:
-    """Returns an answer of clients that show the user nothing of what hooks say."""
+    """Returns an answer for clients that never show the output of hooks to the user."""
     del hook, quietly
     import json  # noqa: PLC0415  only hooks that answer pay for it
 
@@ -224,14 +223,14 @@ def plain_text(hook: str, text: str, *, quietly: bool = False) -> bytes:
 
 
 def told_with_a_prompt(hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-    """Returns an answer where the model reads those of one hook only."""
+    """Returns an answer for clients whose model reads only the answer of one hook."""
     if hook != "UserPromptSubmit":
         return None
     return flat_context(hook, text, quietly=quietly)
 
 
 def untold(hook: str, text: str, *, quietly: bool = False) -> bytes | None:
-    """Returns None: nothing reads what the hooks answer as a turn begins."""
+    """Returns None: the client ignores the answers of hooks as a turn begins."""
     del hook, text, quietly
     return None
 

@@ -12,5 +12,5 @@ SESSION_END = "session-end"
 # A record to keep; no checkpoint is due.
 RECORD_ONLY = "record-only"
 
-# Where what a hook says reaches the user and the agent, once a turn.
+# At these events a hook's output reaches the user and the agent, once a turn.
 BEGINNINGS = frozenset({SESSION_START, TURN_START})
