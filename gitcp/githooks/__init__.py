@@ -1,1 +1,1 @@
-"""Git's hooks: what they do, where they are, and how gitcp adds itself to them."""
+"""git's hooks: what they do, where they are, and how gitcp adds itself to them."""

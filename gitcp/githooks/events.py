@@ -23,7 +23,7 @@ from gitcp.store.draft import Draft
 
 _PATIENCE = 1.0
 _TAIL = 4096
-# As in `agent_sessions`, which takes longer to import than to look.
+# The same name as in `agent_sessions`: importing that takes longer than the check.
 AGENTS = "agents"
 _SQUASHED = "squash-msg"
 _NEXT = "next-id"
@@ -31,11 +31,11 @@ _OID = re.compile(rf"^commit ({PATTERN})$".encode(), re.MULTILINE)
 _NAMED = re.compile(rb"^Gitcp-Checkpoint: ([0-9a-f]{12})$", re.MULTILINE)
 
 
-# --- being there -------------------------------------------------------------------------
+# --- installation ------------------------------------------------------------------------
 
 
 def install(repository: Repository) -> HooksReport:
-    """Joins the repository's hooks.
+    """Adds gitcp to the repository's hooks.
 
     Raises:
         UnsupportedRepositoryError: gitcp may not write where git looks for hooks.
@@ -45,19 +45,19 @@ def install(repository: Repository) -> HooksReport:
 
 
 def uninstall(repository: Repository) -> HooksReport | None:
-    """Takes gitcp out of the repository's hooks; None if it was not in them."""
+    """Removes gitcp from the repository's hooks; None if it was not in them."""
     return scripts.uninstall(repository)
 
 
 def mend(repository: Repository) -> tuple[str, ...]:
-    """Joins again what a framework has written over, where hooks are installed."""
+    """Adds gitcp again to hooks that a framework has overwritten, if hooks are installed."""
     return scripts.mend(repository, runner())
 
 
 def runner() -> bytes:
     """Returns the script that hooks call, for this installation of gitcp."""
     package = Path(__file__).parents[1]
-    # In a wheel it lies inside the package, in a checkout beside it.
+    # In a wheel the directory lies inside the package, in a checkout beside it.
     for directory in (package / "_hooks", package.parent / "hooks"):
         with suppress(FileNotFoundError):
             return script_text.runner(
@@ -70,7 +70,7 @@ def runner() -> bytes:
 
 
 def program() -> list[str]:
-    """Returns how this gitcp is started, from anywhere and without a PATH."""
+    """Returns the command that starts this gitcp from any directory, without a PATH."""
     for candidate in (
         str(Path(sys.executable).with_name("gitcp")),
         shutil.which("gitcp"),
@@ -84,7 +84,7 @@ def program() -> list[str]:
 
 
 def patient(workspace: Workspace) -> Workspace:
-    """Returns a workspace that waits less for locks: git is waiting, too."""
+    """Returns a workspace that waits less for locks, because git waits for the hook."""
     return workspace.with_lock_timeout(_PATIENCE)
 
 
@@ -103,7 +103,7 @@ def post_commit(workspace: Workspace, *, rewrite_follows: bool = True) -> str:
 
 
 def post_rewrite(workspace: Workspace, kind: str, entries: Iterable[Rewrite]) -> str:
-    """Notes which commits took whose place, and makes a checkpoint that knows it."""
+    """Notes rewritten commits and their replacements, and makes a checkpoint with them."""
     repository = workspace.repository
     pending_rewrites.add(repository, entries)
     head, _ = repository.head()
@@ -126,7 +126,7 @@ def post_merge(workspace: Workspace, *, squash: bool) -> str:
 
 
 def post_checkout(workspace: Workspace, before: str, after: str) -> str:
-    """Makes a checkpoint of what git brought, before an agent continues from there."""
+    """Makes a checkpoint of the files from git, before an agent continues from there."""
     if not _has_agents(workspace):
         return "no agent was ever at work here"
     from gitcp.agents.active_agent import is_at_work  # noqa: PLC0415  as below
@@ -139,10 +139,11 @@ def post_checkout(workspace: Workspace, before: str, after: str) -> str:
 
 
 def name_checkpoint(workspace: Workspace, message: Path) -> str:
-    """Puts the checkpoint's id into a commit's message, before there is either.
+    """Writes a checkpoint's id into a commit's message, before either of them exists.
 
-    The checkpoint that post-commit makes takes that id. A message that names one already,
-    and one that is still empty (git would take the trailer for the text), are left alone.
+    The checkpoint that post-commit makes gets that id. A message that already names a
+    checkpoint stays as it is, and so does an empty message, because git would take the
+    trailer for the text.
     """
     if not workspace.settings.commit_trailer:
         return "gitcp.commitTrailer is off"
@@ -168,7 +169,7 @@ def name_checkpoint(workspace: Workspace, message: Path) -> str:
 
 
 def rewritten(workspace: Workspace, kind: str, stdin: bytes) -> Sequence[Rewrite]:
-    """Returns what git told post-rewrite; reads git's files if the hook passed on nothing."""
+    """Returns git's input to post-rewrite; reads git's files if the hook passed no input."""
     if not stdin.strip():
         stdin = _from_files(workspace.repository, kind)
     rewrites = []
@@ -225,7 +226,7 @@ def _has_agents(workspace: Workspace) -> bool:
 
 
 def _awaited(workspace: Workspace, message: bytes) -> str | None:
-    """Returns the id that a commit's message promises, if it is still to be made."""
+    """Returns the id that a commit's message names, if that checkpoint does not exist yet."""
     path = workspace.directory / _NEXT
     try:
         ident = path.read_text("ascii").strip()
@@ -239,7 +240,7 @@ def _awaited(workspace: Workspace, message: bytes) -> str | None:
 
 
 def _squashed(workspace: Workspace, head: str) -> list[Rewrite]:
-    """Returns the commits that `git merge --squash` made into this one."""
+    """Returns the commits that `git merge --squash` combined into this one."""
     path = workspace.directory / _SQUASHED
     try:
         raw = path.read_bytes()
@@ -255,7 +256,7 @@ def _amended(repository: Repository, head: str) -> bool:
 
 
 def _last_move(repository: Repository) -> tuple[str, str, str] | None:
-    """Returns where HEAD came from, where to, and by what; None without a reflog."""
+    """Returns HEAD's old and new value and the command's name; None without a reflog."""
     if repository.ref_storage != "files":
         from gitcp.git import reflog  # noqa: PLC0415
 
@@ -276,5 +277,5 @@ def _last_move(repository: Repository) -> tuple[str, str, str] | None:
 
 
 def _above_cut(raw: bytes) -> bytes:
-    """Returns a message without the diff that `git commit --verbose` shows below it."""
+    """Returns a message without the diff that `git commit --verbose` adds below it."""
     return re.split(rb"^. -+ >8 -+$", raw, maxsplit=1, flags=re.MULTILINE)[0]

@@ -6,7 +6,7 @@ from gitcp.project.workspace import Workspace
 
 
 def git_hooks(workspace: Workspace) -> DoctorCheck:
-    """Returns whether the hooks that were installed still run."""
+    """Returns whether the installed hooks still run."""
     state = scripts.state(workspace.repository)
     if state is None:
         return DoctorCheck("git-hooks", ok=True, detail="not installed")

@@ -7,7 +7,7 @@ from pathlib import Path
 from gitcp.errors import UsageError
 from gitcp.githooks import script_text
 
-# How frameworks name a hook that was there before them.
+# Suffixes that frameworks give to a hook that was there before them.
 _MOVED_ASIDE = (".legacy", ".old")
 
 
@@ -18,7 +18,7 @@ def is_joined(path: Path) -> bool:
 
 
 def join(directory: Path, name: str) -> bool:
-    """Joins one hook; returns whether that changed anything."""
+    """Adds gitcp to one hook; returns whether that changed anything."""
     path = directory / name
     _unchain_moved(path)
     try:
@@ -40,7 +40,7 @@ def join(directory: Path, name: str) -> bool:
 
 
 def _renew(path: Path, name: str, content: bytes) -> bool:
-    """Brings the lines in a joined hook up to date with this gitcp."""
+    """Updates gitcp's lines in a hook to those of this gitcp."""
     if not script_text.is_made(content):
         return write(path, script_text.insert(script_text.remove(content), name))
     chained = os.path.lexists(path.parent / script_text.CHAINED / name)
@@ -50,9 +50,9 @@ def _renew(path: Path, name: str, content: bytes) -> bool:
 
 
 def _unchain_moved(path: Path) -> None:
-    """Takes gitcp out of a hook that a framework has moved aside, to run it or not.
+    """Removes gitcp from a hook that a framework has moved aside, and may still call.
 
-    It joins what has taken the place; to be called from both would be once too often.
+    gitcp adds itself to the new hook; if both called it, it would run twice.
     """
     for suffix in _MOVED_ASIDE:
         moved = path.with_name(path.name + suffix)
@@ -76,7 +76,8 @@ def leave(directory: Path, name: str) -> bool:
     chained = directory / script_text.CHAINED / name
     if content is None or not script_text.is_joined(content):
         if _same(chained, path):
-            # Killed between giving it the second name and taking the first.
+            # A process was killed after it gave the hook a second name, before it removed
+            # the first.
             chained.unlink()
         return False
     if not script_text.is_made(content):
@@ -89,19 +90,19 @@ def leave(directory: Path, name: str) -> bool:
 
 
 def _same(chained: Path, path: Path) -> bool:
-    """Whether a hook that was moved aside still lies in its place as well."""
+    """Whether a hook that was moved aside still has its first name as well."""
     if chained.is_symlink():
         return path.is_symlink() and _target(chained) == os.readlink(path)
     return chained.exists() and path.exists() and chained.samefile(path)
 
 
 def _target(chained: Path) -> str:
-    """Returns where a link that was moved aside led to from its old place."""
+    """Returns the target that a link had before it was moved aside."""
     return os.readlink(chained).removeprefix(os.pardir + os.sep)
 
 
 def _move_aside(path: Path) -> None:
-    """Gives a hook a second name before the first one is taken: it is never missing."""
+    """Gives a hook a second name before it loses the first, so that it is never missing."""
     chained = path.parent / script_text.CHAINED / path.name
     chained.parent.mkdir(exist_ok=True)
     chained.unlink(missing_ok=True)
@@ -122,16 +123,16 @@ def _move_back(chained: Path, path: Path) -> None:
 
 
 def read(path: Path) -> bytes | None:
-    """Returns what a regular file holds, or None."""
+    """Returns the content of a regular file, or None."""
     try:
-        # To open a pipe would wait for its other end.
+        # Opening a pipe would wait for its other end.
         return path.read_bytes() if stat.S_ISREG(path.lstat().st_mode) else None
     except OSError:
         return None
 
 
 def write(path: Path, content: bytes) -> bool:
-    """Makes an executable file hold `content`, in one step; False if it does."""
+    """Writes `content` to an executable file, atomically; False if it is there already."""
     old = read(path)
     if old == content and os.access(path, os.X_OK):
         return False

@@ -12,7 +12,7 @@ _OFF = "/dev/null"
 
 
 class Scope(StrEnum):
-    """The configuration that says where hooks are."""
+    """The configuration that sets the directory of hooks."""
 
     NONE = "none"
     LOCAL = "local"
@@ -23,7 +23,7 @@ class Scope(StrEnum):
 class ConfiguredHooksPath(NamedTuple):
     """`core.hooksPath` with `~` resolved; None if it is not set.
 
-    `local` is the repository's own setting, word for word.
+    `local` is the repository's own setting, verbatim.
     """
 
     path: str | None
@@ -32,11 +32,11 @@ class ConfiguredHooksPath(NamedTuple):
 
 
 class HooksDir(NamedTuple):
-    """The directory gitcp's part goes to.
+    """The directory for gitcp's part of the hooks.
 
-    `original` is None if that is git's own choice. If gitcp must not write there
-    (the project's tracked files, a directory that several repositories use), it is the
-    directory git looks in without gitcp, and `directory` is one that leads on to it.
+    `original` is None if git uses that directory anyway. If gitcp must not write to git's
+    directory (it has tracked files of the project, or several repositories use it),
+    `original` is git's directory, and `directory` has hooks that call those in it.
     """
 
     directory: Path
@@ -44,9 +44,9 @@ class HooksDir(NamedTuple):
 
 
 def configured(repository: Repository) -> ConfiguredHooksPath:
-    """Returns what `core.hooksPath` is, leaving out what gitcp says to its own git."""
+    """Returns the value of `core.hooksPath`, without gitcp's own setting for its git."""
     repository.reread()
-    # If nothing else is configured, there is no scope to ask git for.
+    # If nothing else is configured, there is no need to ask git for the scope.
     if repository.config.get("core.hookspath") == [_OFF]:
         return ConfiguredHooksPath(None, Scope.NONE)
     output = repository.git(
@@ -55,7 +55,7 @@ def configured(repository: Repository) -> ConfiguredHooksPath:
     words = os.fsdecode(output).split("\0")
     result = ConfiguredHooksPath(None, Scope.NONE)
     for scope, path in zip(words[::2], words[1::2], strict=False):
-        # gitcp's own git commands run with a path of nowhere.
+        # gitcp's own git commands run with a path that does not exist.
         if scope == "command":
             continue
         known = scope if scope in {"local", "worktree"} else "shared"
@@ -68,26 +68,26 @@ def configured(repository: Repository) -> ConfiguredHooksPath:
 
 
 def glanced(repository: Repository) -> str | None:
-    """Returns what `configured` does of the path, from what is read already."""
+    """Returns the path as `configured` does, from configuration that is already read."""
     values = [one for one in repository.config.get("core.hookspath", []) if one != _OFF]
     return os.path.expanduser(values[-1]) if values else None
 
 
 def own_directory(repository: Repository) -> Path:
-    """Returns the directory of hooks that lead on to another one's."""
+    """Returns the directory of hooks that call those in another directory."""
     return repository.store_dir / "hooks"
 
 
 def find(repository: Repository, setting: ConfiguredHooksPath) -> HooksDir:
-    """Returns where gitcp's part has to go.
+    """Returns the directory for gitcp's part of the hooks.
 
     Raises:
-        UnsupportedRepositoryError: the hooks are switched off, or those of this
-            worktree lie elsewhere than those of the others.
+        UnsupportedRepositoryError: the hooks are switched off, or this worktree has
+            another directory of hooks than the other worktrees.
     """
     path = setting.path
     if not path:
-        # An empty value is as good as none to git.
+        # To git an empty value is the same as no value.
         return HooksDir(repository.common_dir / "hooks")
     if path == _OFF:
         raise UnsupportedRepositoryError(
@@ -107,12 +107,12 @@ def find(repository: Repository, setting: ConfiguredHooksPath) -> HooksDir:
 
 
 def resolved(repository: Repository, path: str) -> Path:
-    """Returns the directory that git takes a hooks path for: it starts at the top."""
+    """Returns the directory that a hooks path names; it is relative to the top."""
     return Path(os.path.normpath((repository.top or repository.git_dir) / path))
 
 
 def _private(repository: Repository, directory: Path) -> bool:
-    """Whether a directory is this repository's alone, and nothing git keeps."""
+    """Whether only this repository uses a directory, and git does not track it."""
     real = Path(os.path.realpath(directory))
     if real.is_relative_to(os.path.realpath(repository.common_dir)):
         return True
@@ -120,7 +120,7 @@ def _private(repository: Repository, directory: Path) -> bool:
     if top is None or not real.is_relative_to(os.path.realpath(top)):
         return False
     try:
-        # A file, since a directory with tracked files in it is never ignored.
+        # Check a file, because a directory with tracked files is never ignored.
         repository.git("check-ignore", "--quiet", "--", str(real / "post-commit"))
     except GitFailedError:
         return False

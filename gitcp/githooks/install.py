@@ -12,11 +12,11 @@ from gitcp.project.installers import Done
 
 
 def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
-    """Joins the hooks of the repository; again, and nothing changes.
+    """Adds gitcp to the hooks of the repository; idempotent.
 
     Raises:
-        UsageError: a scope was given: hooks belong to one clone.
-        UnsupportedRepositoryError: the hooks lie where gitcp must not join them.
+        UsageError: a scope was given; hooks belong to one clone.
+        UnsupportedRepositoryError: the hooks lie where gitcp must not change them.
     """
     repository = _repository(places, scope)
     from gitcp.githooks import events  # noqa: PLC0415  `status` only asks what is installed
@@ -44,7 +44,7 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
 
 
 def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
-    """Takes gitcp out of the repository's hooks, which are then as they were."""
+    """Removes gitcp from the repository's hooks, which are then as they were before."""
     repository = _repository(places, scope)
     from gitcp.githooks import events  # noqa: PLC0415  as above
 
@@ -56,7 +56,7 @@ def uninstall(what: str, places: ClientPlaces, scope: str | None) -> list[Done]:
 
 
 def installed(what: str, places: ClientPlaces, repository: Repository) -> list[Done]:
-    """Returns where the hooks are installed, and what keeps them from working."""
+    """Returns where the hooks are installed, and the problems that stop them."""
     if places.top is None:
         return []
     with suppress(GitcpError):

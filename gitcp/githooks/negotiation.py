@@ -1,7 +1,7 @@
-"""Keeps checkpoints out of what the user's own `git fetch` offers a remote.
+"""Keeps checkpoints out of the refs that the user's own `git fetch` offers to a remote.
 
 git offers the tip of each ref: with 500 sessions that is some 550 lines in each fetch.
-From git 2.55 on, a remote's setting names the refs that are offered.
+From git 2.55 on, a remote's setting names the refs to offer.
 """
 
 from gitcp.git.repository import Repository
@@ -10,9 +10,9 @@ SINCE = (2, 55)
 
 
 def restrict(repository: Repository) -> list[str]:
-    """Limits what is offered to branches and tags; returns the remotes it changed.
+    """Limits the offered refs to branches and tags; returns the changed remotes.
 
-    A remote that has the setting already keeps it.
+    A remote that already has the setting keeps it.
     """
     changed = []
     for remote in _remotes(repository):
@@ -24,7 +24,7 @@ def restrict(repository: Repository) -> list[str]:
 
 
 def release(repository: Repository) -> list[str]:
-    """Removes the setting where it is as `restrict` left it; returns the remotes."""
+    """Removes the setting if it is as `restrict` wrote it; returns the remotes."""
     changed = []
     for remote in _remotes(repository):
         if _values(repository, remote) == _patterns(remote):

@@ -1,7 +1,7 @@
 """The lines in a hook script that call gitcp: insert, find, remove.
 
-A hook that is a shell script gets a few lines after its first one; it keeps its name, its
-directory, its input and its exit status. Taking the lines out leaves what was there.
+gitcp inserts a few lines after the first line of a hook that is a shell script. The hook keeps
+its name, directory, input and exit status. Removing the lines restores the former content.
 """
 
 import re
@@ -18,14 +18,14 @@ _SHELL = (
     rb"#![ \t]*(?:/[\w./+-]*/)?(?:env[ \t]+(?:-S[ \t]+)?)?"
     rb"(?:ba|da|a|z|k|mk)?sh(?:[ \t][^\n\r]*)?\n"
 )
-# git says on the hook's input what was rewritten; later hooks have to read it too.
+# These hooks read rewritten commits from their input; chained hooks have to read it, too.
 _LISTENS = frozenset({"post-rewrite"})
 
 
 def lines(name: str, *, whole: bool = False, then: str | None = None) -> bytes:
-    """Returns the lines that call gitcp; `then` is a hook to become afterwards.
+    """Returns the lines that call gitcp; `then` is a hook to `exec` afterwards.
 
-    With `whole` they say that the file they stand in was made by gitcp.
+    With `whole` they state that gitcp made the whole file.
     """
     beside = f'"${{0%/*}}/{RUNNER}"'
     head = f"{_WHOLE if whole else _BEGIN}; `gitcp uninstall git-hooks` takes it away"
@@ -47,56 +47,56 @@ def lines(name: str, *, whole: bool = False, then: str | None = None) -> bytes:
 
 
 def made(name: str, *, then: str | None = None) -> bytes:
-    """Returns a whole hook that calls gitcp, and then becomes another if there is one."""
+    """Returns a whole hook that calls gitcp, and then runs another hook if there is one."""
     return _SHEBANG + lines(name, whole=True, then=then)
 
 
 def forward(then: str) -> bytes:
-    """Returns a whole hook that only becomes another one."""
+    """Returns a whole hook that only runs another hook."""
     body = f'{_WHOLE}\nif [ -x {then} ]; then exec {then} "$@"; fi\n{_END}\n'
     return _SHEBANG + body.encode("utf-8", "surrogateescape")
 
 
 def beside(name: str) -> str:
-    """Returns, for the shell, where a hook lies that gitcp has moved out of its way."""
+    """Returns the path, for the shell, of a hook that gitcp has moved aside."""
     return f'"${{0%/*}}/{CHAINED}/{name}"'
 
 
 def elsewhere(directory: str, name: str) -> str:
-    """Returns, for the shell, the place of a hook in another directory."""
+    """Returns the path, for the shell, of a hook in another directory."""
     return shlex.quote(f"{directory}/{name}")
 
 
 def is_shell(content: bytes) -> bool:
-    """Whether lines of shell can be put after the first line of a hook."""
+    """Whether shell lines can be inserted after the first line of a hook."""
     return re.match(_SHELL, content) is not None and b"\0" not in content
 
 
 def insert(content: bytes, name: str) -> bytes:
-    """Returns a shell script with the lines that call gitcp after its first."""
+    """Returns a shell script with the lines that call gitcp after its first line."""
     first, newline, rest = content.partition(b"\n")
     return first + newline + lines(name) + rest
 
 
 def is_joined(content: bytes) -> bool:
-    """Whether a hook has lines of gitcp's."""
+    """Whether a hook has gitcp's lines."""
     return re.search(_BLOCK, content) is not None
 
 
 def is_made(content: bytes) -> bool:
-    """Whether a hook is gitcp's as a whole."""
+    """Whether gitcp made the whole hook."""
     return (
         content.startswith(_SHEBANG + _WHOLE.encode()) and remove(content) == _SHEBANG
     )
 
 
 def remove(content: bytes) -> bytes:
-    """Returns a hook without the lines of gitcp's."""
+    """Returns a hook without gitcp's lines."""
     return re.sub(_BLOCK, b"", content)
 
 
 def runner(template: bytes, program: list[str]) -> bytes:
-    """Returns the script that the lines call, for this installation of gitcp."""
+    """Returns the script that gitcp's lines call, for this installation of gitcp."""
     words = " ".join(map(shlex.quote, program)).encode("utf-8", "surrogateescape")
     first = shlex.quote(program[0]).encode("utf-8", "surrogateescape")
     return template.replace(b"@PROGRAM@", words).replace(b"@FIRST@", first)

@@ -1,4 +1,4 @@
-"""Adds gitcp to a repository's hooks, keeps it there, and removes it without a trace."""
+"""Adds gitcp to a repository's hooks, repairs that, and removes it without a trace."""
 
 import hashlib
 import os
@@ -26,10 +26,10 @@ NAMES = (
     "prepare-commit-msg",
     "commit-msg",
 )
-# Runs whenever git writes its index, before post-commit is looked for.
+# Runs whenever git writes its index, before git looks for post-commit.
 WATCH = "post-index-change"
-# What else people have hooks for. The others are led on to only where they exist: that
-# they are there at all means something to git, or they run too often.
+# Further hooks that users commonly have. gitcp calls other hooks only if they exist: git acts
+# on their mere existence, or they run too often.
 _LED_ON = (
     "applypatch-msg",
     "pre-applypatch",
@@ -52,19 +52,19 @@ _FRAMEWORKS = (
     ".pre-commit-config.yaml",
 )
 _STATE = "git-hooks.json"
-# `.git/gitcp/hooks` has as many parts.
+# `.git/gitcp/hooks` has this many parts.
 _TAIL = 3
-# The repository's own `core.hooksPath` where another one has taken its place.
+# The setting that keeps the repository's own `core.hooksPath` while another replaces it.
 _BEFORE = "gitcp.hooksPathBefore"
 
 
 class InstallRecord(msgspec.Struct, frozen=True):
     """The record of an installation: `.git/gitcp/git-hooks.json`.
 
-    `original` is the hooks path that `directory` leads on to, or None if gitcp joined
-    the hooks themselves. In the first case `local` is the repository's own setting word
-    for word, `before` its configuration file as it was (base64), and `after` the SHA-256
-    of what that became.
+    `original` is the hooks path that the hooks in `directory` call, or None if gitcp added
+    itself to the hooks themselves. In the first case `local` is the repository's own setting
+    verbatim, `before` its configuration file before the installation (base64), and `after`
+    the SHA-256 of the file after it.
     """
 
     directory: str
@@ -77,7 +77,7 @@ class InstallRecord(msgspec.Struct, frozen=True):
 
 
 class HooksReport(NamedTuple):
-    """The hooks that were created, joined, or chained after gitcp's part."""
+    """The hooks that gitcp created, added itself to, or chained after its part."""
 
     directory: Path
     original: str | None
@@ -86,10 +86,10 @@ class HooksReport(NamedTuple):
 
 
 def state(repository: Repository) -> InstallRecord | None:
-    """Returns what is installed here, or None.
+    """Returns the record of the installation here, or None.
 
-    The directory is that of this repository, also where it is a copy: the one that was
-    noted may be the other's.
+    Its directory is always this repository's: in a copy of a repository the recorded one
+    may belong to the original.
     """
     try:
         raw = (repository.store_dir / _STATE).read_bytes()
@@ -106,10 +106,10 @@ def state(repository: Repository) -> InstallRecord | None:
 
 
 def found(repository: Repository) -> InstallRecord | None:
-    """Returns what is installed here, as the hooks themselves tell it if need be.
+    """Returns the record of the installation here, rebuilt from the hooks if it is missing.
 
-    `.git/gitcp` may have been deleted by hand: hooks that gitcp is in have its marker
-    lines, and one that it moved aside lies beside them.
+    The user may have deleted `.git/gitcp`. Hooks with gitcp still have its marker lines, and
+    a hook that gitcp moved aside lies beside them.
     """
     noted = state(repository)
     if noted is not None:
@@ -131,17 +131,17 @@ def found(repository: Repository) -> InstallRecord | None:
 
 
 def install(repository: Repository, runner: bytes) -> HooksReport:
-    """Joins the hooks of a repository; what is joined already is left alone.
+    """Adds gitcp to the hooks of a repository; skips hooks that already have it.
 
     Raises:
         UnsupportedRepositoryError: gitcp may not write where git looks for hooks.
-        UsageError: something that is not a hook lies in a hook's place.
+        UsageError: something that is not a hook has a hook's path.
         StorageError: the disk refused.
     """
     before = found(repository)
     configured = places.configured(repository)
     if before is not None and not _still(before, configured.path):
-        # The path was changed since: undo what was done for the old one.
+        # The path was changed since: undo the installation for the old path.
         uninstall(repository)
         before = None
         configured = places.configured(repository)
@@ -153,7 +153,7 @@ def install(repository: Repository, runner: bytes) -> HooksReport:
         created = not hooks_dir.directory.is_dir()
     with durable.storage("joining git's hooks"):
         repository.make_directory(repository.store_dir)
-        # First of all, so that whatever follows can be taken back.
+        # Write the record first, so that everything after it can be undone.
         kept = before or InstallRecord(
             str(hooks_dir.directory),
             configured.path,
@@ -182,7 +182,7 @@ def install(repository: Repository, runner: bytes) -> HooksReport:
 
 
 def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
-    """Joins again what was written over since; returns the names of what it was."""
+    """Adds gitcp again to overwritten hooks; returns their names."""
     before = state(repository)
     if before is None or not _still(before, places.glanced(repository)):
         return ()
@@ -192,7 +192,7 @@ def mend(repository: Repository, runner: bytes) -> tuple[str, ...]:
 
 
 def uninstall(repository: Repository) -> HooksReport | None:
-    """Takes gitcp out of the hooks; None if it was not in them.
+    """Removes gitcp from the hooks; None if it was not in them.
 
     Raises:
         StorageError: the disk refused.
@@ -223,7 +223,7 @@ def uninstall(repository: Repository) -> HooksReport | None:
 
 
 def problems(repository: Repository) -> list[str]:
-    """Returns what keeps installed hooks from working, in words."""
+    """Returns the problems that stop installed hooks, as sentences."""
     before = state(repository)
     if before is None:
         return []
@@ -262,7 +262,7 @@ def _started(runner: bytes) -> str:
 
 
 def _still(before: InstallRecord, path: str | None) -> bool:
-    """Whether git looks for hooks where it did when gitcp joined them."""
+    """Whether git still looks for hooks where it did when gitcp was installed."""
     expected = before.path if before.original is None else before.directory
     return (path or None) == (expected or None)
 
@@ -312,7 +312,7 @@ def _lead_on(repository: Repository, directory: Path, original: str) -> list[str
         )
         old = hook_file.read(path)
         if old is not None and not script_text.is_made(old):
-            # The user or a tool put hooks into this directory.
+            # The user or a tool added hooks to this directory.
             if name in NAMES and hook_file.join(directory, name):
                 changed.append(name)
         elif hook_file.write(path, content):
@@ -327,7 +327,7 @@ def _stop_leading_on(directory: Path) -> None:
             content and script_text.is_made(content)
         ):
             path.unlink()
-    # Not empty if other files were put there: those are not ours to remove.
+    # It is not empty if it has other files, which gitcp must not remove.
     with suppress(OSError):
         directory.rmdir()
 
@@ -339,7 +339,7 @@ def _has_framework(repository: Repository) -> bool:
 
 
 def _leads_here(repository: Repository, before: InstallRecord) -> bool:
-    """Whether git is told to look in a directory that leads on, here or where it was."""
+    """Whether git uses a directory of gitcp's for hooks, at this path or a former one."""
     path = places.configured(repository).path
     if path == before.directory:
         return True
@@ -348,7 +348,7 @@ def _leads_here(repository: Repository, before: InstallRecord) -> bool:
 
 
 def _configure_back(repository: Repository, before: InstallRecord) -> None:
-    """Makes git look for hooks where it did, if it still looks here."""
+    """Makes git look for hooks where it did before, if it still uses our directory."""
     if not _leads_here(repository, before):
         return
     config = repository.common_dir / "config"
@@ -357,7 +357,7 @@ def _configure_back(repository: Repository, before: InstallRecord) -> None:
         mode = durable.usual_mode(config)
         durable.replace(config, b64decode(before.before), mode=mode)
         return
-    # It was edited since: only this one setting goes back.
+    # The configuration was edited since: only restore this setting.
     if before.local is None:
         repository.git("config", "--local", "--unset", "core.hooksPath")
     else:
