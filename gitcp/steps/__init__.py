@@ -1,1 +1,1 @@
-"""Durable steps: run once, remembered, undone if possible."""
+"""Durable steps: run once, recorded, undone if possible."""

@@ -15,7 +15,7 @@ _SHOWN = 5
 def command(
     workspace: Workspace, current: Current, call: Call, answer: str = ANSWERS
 ) -> str:
-    """Returns the command that says it of this step, and of no other of its name."""
+    """Returns the command that answers for exactly this step, not another of its name."""
     words = ["gitcp", "steps", "answer", *_named(call)]
     if workspace.current() != current:
         words += ["-s", f"{current.session}/{current.branch}"]
@@ -31,9 +31,7 @@ def _named(call: Call) -> list[str]:
 
 
 def choose(workspace: Workspace, current: Current, calls: Sequence[Call]) -> Call:
-    """Returns the one of several steps that waits for an answer.
-
-    If none does, the last.
+    """Returns the step that waits for an answer, or the last one if none does.
 
     Raises:
         AmbiguousError: several steps wait for an answer.

@@ -11,7 +11,7 @@ from gitcp.steps.model import Options
 
 
 class Attempt(NamedTuple):
-    """An attempt whose intent is recorded, or a recorded result to give instead."""
+    """An attempt whose intent is recorded, or a recorded result to return instead."""
 
     call: Call | None
     options: Options
@@ -22,16 +22,16 @@ class Attempt(NamedTuple):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether this is a process that the step's own function has forked."""
+        """Whether the step's own function has forked this process."""
         return self.lease.process != os.getpid()
 
     @property
     def earlier(self) -> int:
-        """The attempts that earlier runs made: each run has its own."""
+        """The number of attempts in earlier runs: each run counts its own."""
         return self.call.attempts if self.call is not None else 0
 
     def refuse_elsewhere(self) -> None:
-        """Raises in a forked process: its parent says what became of the step.
+        """Raises in a forked process, because only its parent records the result.
 
         Raises:
             UsageError: this process is forked.

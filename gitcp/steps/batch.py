@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-# Chunks that are handed out at once; a program's own number is `ahead`.
+# How many chunks are handed out at once, unless a program sets `ahead`.
 AHEAD = 64
 _SHOWN = 5
 
@@ -48,7 +48,7 @@ class Batch(batches.Batch[T]):
         session = self._session
         ledgers = session.workspace.ledgers
         if self._executor is not None and ledgers.started(session.name):
-            # Workers may have ended before they moved their records into git.
+            # A worker may have ended before it moved its ledger records into git.
             ledgers.of(session.name).drain()
 
     def __iter__(self) -> Iterator[T]:
@@ -143,14 +143,14 @@ class Batch(batches.Batch[T]):
     def _ask(self, unknown: StepUnknownError) -> bool:
         """Asks the caller's function whether a step took effect; returns whether it answered.
 
-        It is asked here, not in a worker: so it may use what this process has open.
+        It is called here, not in a worker, so that it may use what this process has open.
         """
         engine = self._engine()
         if engine.ask is None or unknown.slot is None:
             return False
         call = engine.history.call(StepSlot(*unknown.slot))
         if call is None or call.state != OPEN:
-            # Another record with the same step was asked about it meanwhile.
+            # The step was resolved meanwhile, for another record that has it, too.
             return call is not None
         said = engine.ask(call)
         if said not in {DONE, RUN_AGAIN, DID_NOT}:

@@ -1,4 +1,4 @@
-"""The record of a batch that is being worked on, and the next step in it."""
+"""The record of a batch that is being processed, and the next step in it."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from gitcp.steps.model import Options
 
 
 class BatchRecord:
-    """A record by its number; as a context, it is the one that is worked on.
+    """A record by its number; as a context manager, makes it the current record.
 
-    `beside`: others may be worked on at the same time. A worker makes one for each
-    record, however small, so this is kept cheap.
+    `beside`: workers may process others at the same time. A worker makes one for each
+    record, even a small one, so this is kept cheap.
     """
 
     __slots__ = ("_token", "beside", "briefing", "counts", "number")
@@ -30,7 +30,7 @@ class BatchRecord:
         self.number = number
         self.briefing = briefing
         self.beside = beside
-        # How many calls there were of a step; none until there is one.
+        # The number of calls by step; None until the first call.
         self.counts: Counter[tuple[str, str]] | None = None
 
     def __enter__(self) -> None:
@@ -44,13 +44,13 @@ _current: ContextVar[BatchRecord | None] = ContextVar("gitcp_record", default=No
 
 
 def briefing() -> BriefedSteps | None:
-    """Returns what this worker was briefed on, if it was."""
+    """Returns this worker's briefing, if it has one."""
     record = _current.get()
     return record.briefing if record is not None else None
 
 
 def not_in_workers(ask: Callable[[Call], str]) -> Callable[[Call], str]:
-    """Returns a function that asks, but in a worker of a batch, which has no answer."""
+    """Returns a function that asks, except in a worker of a batch: there it gives no answer."""
 
     def asked(call: Call) -> str:
         record = _current.get()
@@ -62,7 +62,7 @@ def not_in_workers(ask: Callable[[Call], str]) -> Callable[[Call], str]:
 def next_slot(options: Options) -> StepSlot | None:
     """Returns which call of a step comes next in the record; None outside of a batch.
 
-    A step with a key of its own is the same one in whatever record.
+    A step with a key of its own is the same step in every record.
 
     Raises:
         UsageError: the step changes files, and other workers change them as well.

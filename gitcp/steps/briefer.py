@@ -12,14 +12,15 @@ from gitcp.project.workspace import Current, Workspace
 from gitcp.steps.briefing import Briefing, RecordSteps, number_of
 from gitcp.steps.reopened import identity
 
-# Seconds between two looks into the ledger: workers read what came since by themselves.
+# Seconds between two reads of the ledger: workers read newer records themselves.
 _LOOK = 0.25
 
 
 class Briefer(RecordSteps):
-    """The steps in all records that were not done when a batch began, as of the last look.
+    """The steps in all records that were not done when a batch began, as of the last read.
 
-    If the ledger is not plain there is no briefing, and each worker reads all of it.
+    With a join, or a fork or rewind of this branch, the ledger is not plain: then there is
+    no briefing, and each worker reads all of it.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class Briefer(RecordSteps):
         self._clock = clock
         self._due = clock()
         self._plain = True
-        # A branch without a record of its own may have been forked from another.
+        # A branch without a record of its own may be a fork of another.
         self._met = False
         self._begun: defaultdict[int, set[StepSlot]] = defaultdict(set)
 
@@ -75,15 +76,15 @@ class Briefer(RecordSteps):
         )
         if pages is None or not self.take(pages):
             self._plain = False
-        # Those who work read the ledger in part, and cannot write it down.
+        # Workers read only a part of the ledger, and cannot write the page cache.
         ledger.keep()
 
     def _begin(self, ledger: Ledger) -> None:
-        """Takes what is kept beside the store of records that are not done."""
+        """Reads the cached pages about records that are not done."""
         kept = ledger.select(lambda scope: number_of(scope) in self._numbers)
         if kept is not None:
             self._met = self._branch in kept.branches
-            # Not even looked at are those that do not concern these records.
+            # Pages that do not concern these records are not even read.
             self._plain = all(map(self._take_page, kept.pages))
             self.page, self.last = kept.page, kept.last
 

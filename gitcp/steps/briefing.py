@@ -1,7 +1,7 @@
-"""What the process of a batch knows of the steps in a chunk of records.
+"""The steps in a chunk of records, as far as the process of a batch knows them.
 
-A worker that starts begins with it, in place of the whole ledger. It reads the pages
-that came since, and all of them only where it is asked for something else.
+A worker starts with these in place of the whole ledger. It reads newer ledger commits, and
+reads the whole ledger only if it needs another step.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ _DIGITS = 18
 
 
 class RecordSteps:
-    """The steps of one branch in some records of a batch, after a page of a ledger.
+    """The steps of one branch in some records of a batch, after a ledger commit.
 
-    `last` is the number of the page's last record. `rounds` counts how often a step began
-    with the same arguments.
+    `last` is the number of the commit's last record. `rounds` counts how often a step
+    began with the same arguments.
     """
 
     def __init__(self, branch: str, numbers: Container[int]) -> None:
@@ -36,9 +36,9 @@ class RecordSteps:
         self.rounds: Counter[StepSlot] = Counter()
 
     def take(self, pages: Sequence[LedgerCommit]) -> bool:
-        """Takes the pages that follow; False if it needs the whole ledger for that.
+        """Applies the next ledger commits; False if that needs the whole ledger.
 
-        So it does once two lines were joined, or a branch was forked or went back.
+        It does after a join, or after a branch was forked or rewound.
         """
         for page in pages:
             if "".join(page.parents) != self.page:
@@ -54,7 +54,7 @@ class RecordSteps:
     def _take(self, record: Record) -> bool:
         known = self._ids.get(record.id)
         if record.branch != self._branch:
-            # What a fork does is its own, unless it is about a step that it shares.
+            # Records of other branches do not matter, unless they concern a shared step.
             return known is None
         if record.kind not in ABOUT_STEPS:
             return False
@@ -79,7 +79,7 @@ class RecordSteps:
 
 
 class Briefing(NamedTuple):
-    """What is sent to a worker: the steps in some records, after the page `page`."""
+    """The data sent to a worker: the steps in some records, after ledger commit `page`."""
 
     identity: Identity
     page: str
@@ -90,7 +90,7 @@ class Briefing(NamedTuple):
 
 
 class BriefedSteps(RecordSteps):
-    """The steps that a worker was briefed on, and what the ledger says of them since."""
+    """The steps that a worker was briefed on, updated from the ledger."""
 
     def __init__(self, briefing: Briefing) -> None:
         super().__init__(briefing.identity.branch, briefing.numbers)
@@ -105,7 +105,7 @@ class BriefedSteps(RecordSteps):
         return number_of(slot.scope) in self._numbers
 
     def catch_up(self, ledger: Ledger) -> bool:
-        """Takes what the ledger says since; False if the whole has to be read."""
+        """Applies newer records; False if the whole ledger has to be read."""
         pages = ledger.after(self.page, self.last)
         return pages is not None and self.take(pages)
 
@@ -124,10 +124,10 @@ def number_of(scope: str) -> int:
 
 
 def round_of(slot: StepSlot, given: str) -> StepSlot:
-    """Returns what is the same each time that a program goes round in a circle.
+    """Returns the value that repeats each time a program goes round in a loop.
 
-    That is the step's name and its arguments; its key, where it was given none, or its
-    place, where JSON could not tell them.
+    That is the step's name and arguments. If it has no arguments, its key replaces them;
+    if JSON cannot hold them, its slot does.
     """
     if not given or (given == _NO_ARGUMENTS and not slot.call.isdecimal()):
         return slot

@@ -23,7 +23,7 @@ from gitcp.steps.model import (
 )
 
 _KEPT = 4 * 1024
-# The exit status of a program that a signal ended, as shells give it on.
+# The exit statuses that shells pass on for a program that a signal ended.
 _SIGNALLED = range(129, 129 + 64)
 
 
@@ -36,7 +36,7 @@ class CommandFailedError(Exception):
 
 
 class CommandKilledError(CommandFailedError, OutcomeUnknownError):
-    """A signal ended the command of a step: what it had done by then is not known."""
+    """A signal ended the command of a step, so its effect until then is not known."""
 
 
 class StepCommandRun(NamedTuple):
@@ -57,10 +57,10 @@ def run(
 ) -> StepCommandRun:
     """Runs a command as a step, unless it is recorded as done.
 
-    It finds the idempotency key in `GITCP_STEP_KEY`.
+    The command finds the idempotency key in `GITCP_STEP_KEY`.
 
     Raises:
-        GitcpError: as a step raises; see `Session.step`.
+        GitcpError: as for a step; see `Session.step`.
     """
     workspace = engine.workspace
     inside = os.path.relpath(os.path.realpath(directory), workspace.top)
@@ -76,7 +76,7 @@ def run(
             out=out,
             env={"GITCP_STEP": step.name, "GITCP_STEP_KEY": step.key},
             timeout=declared.timeout,
-            # It may outlive us, and the step is running as long as it does.
+            # The command may outlive this process, and the step runs as long as it does.
             keep_open=at_fork.kept.get(),
         )
         if done.timed_out:
@@ -91,7 +91,7 @@ def run(
         return {"exit": 0, "output": _end(done)}
 
     slot = engine.history.next_slot(declared)
-    # The command itself is stopped where it takes too long, not a thread around it.
+    # The time-out stops the command itself, not a thread around it.
     untimed = declared._replace(timeout=None)
     try:
         runner.run(
@@ -160,7 +160,7 @@ def refuse_foreign(engine: Engine, steps: Sequence[Call]) -> None:
 
 
 def line(call: Call) -> str:
-    """Returns the command of a step as a shell has it."""
+    """Returns the command of a step, quoted for a shell."""
     return shlex.join(call.intent.command)
 
 

@@ -40,8 +40,8 @@ _TOLD = 500
 class Compensated(NamedTuple):
     """The result of a compensation: the steps undone, and those kept.
 
-    `left` are paths that undone steps say they write and that no checkpoint holds, as
-    they are ignored: these are as the step left them.
+    `left` are paths that undone steps declare as written but that no checkpoint holds,
+    because they are ignored or too large: they stay as the step left them.
     """
 
     undone: tuple[Call, ...]
@@ -50,9 +50,9 @@ class Compensated(NamedTuple):
 
 
 def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
-    """Returns the steps to undo, newest first; those without an effect come along.
+    """Returns the steps since a checkpoint, newest first, also those without an effect.
 
-    Without a checkpoint: those since the newest one.
+    Without `to`: the steps since the newest checkpoint.
     """
     current = engine.current
     to = to or engine.workspace.store.tip(current.session, current.branch)
@@ -71,17 +71,17 @@ def plan(engine: Engine, to: Checkpoint | None) -> list[Call]:
 def compensate(
     engine: Engine, calls: Sequence[Call], *, keep: Sequence[str], trust: bool
 ) -> Compensated:
-    """Undoes steps in the given order and stops at the first that cannot be.
+    """Undoes steps in the given order and stops at the first that cannot be undone.
 
     Raises:
         CompensationError: a step cannot be undone, or its undo failed.
         NotFoundError: a step to keep does not exist; nothing was undone.
     """
-    # One that is kept already, by a compensation that was interrupted, is no longer in `calls`.
+    # After an interrupted compensation, a step kept already is no longer in `calls`.
     known = engine.history.live().values()
     strange = set(keep) - {call.name for call in known} - {call.id for call in known}
     if strange:
-        # A slip, and what was meant would be undone.
+        # A typing error would undo the step that the user wanted to keep.
         raise NotFoundError(
             f"there is no step {min(strange)!a} to keep: nothing was undone",
             hint="`gitcp steps` lists them",
@@ -97,7 +97,7 @@ def compensate(
         try:
             with engine.held(call.slot):
                 now = engine.history.call(call.slot)
-                # Another process may have been at it.
+                # Another process may have undone it meanwhile.
                 if now is None or now.id != call.id or now.state == UNDONE:
                     continue
                 undo(engine, now, trust=trust)
@@ -117,7 +117,7 @@ def compensate(
 
 
 def undo(engine: Engine, call: Call, *, trust: bool) -> None:
-    """Undoes one step; the caller holds it.
+    """Undoes one step; the caller holds its lease.
 
     Raises:
         GitcpError: the step cannot be undone, or the undo failed.
@@ -144,7 +144,7 @@ def undo(engine: Engine, call: Call, *, trust: bool) -> None:
 
 
 def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
-    """Returns what undoes a step; whatever is missing for it is found before.
+    """Returns the function that undoes a step, after checking that nothing is missing.
 
     Raises:
         GitcpError: the step cannot be undone.
@@ -198,7 +198,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
 
 
 def _nothing() -> None:
-    """A step without an effect leaves nothing behind."""
+    """Does nothing, for a step without an effect."""
 
 
 def _files(engine: Engine, call: Call) -> Callable[[], None]:
@@ -219,7 +219,7 @@ def _files(engine: Engine, call: Call) -> Callable[[], None]:
 
     with workspace.locked(), workspace.root() as root:
         journal.refuse_if_open(workspace.directory)
-        # An undo that was killed has left files under temporary names.
+        # A killed undo may have left files under temporary names.
         _refuse(call, leftovers.settle(root, back, stream, token))
         look(root)
     return work
@@ -261,7 +261,7 @@ def _call(engine: Engine, call: Call, function: Callable[..., Any]) -> None:
     key = f"undo:{call.intent.key}"
     value = None
     if call.result is not None:
-        # A codec is the program's: its own undo gets what the codec made.
+        # The codec belongs to the program: an undo gets the JSON that the codec made.
         value = results.load(engine.ledger.value(call.result), None)
     extra = {KEY_PARAMETER: key} if takes_key(function) else {}
     token = enter(Step(engine.current.session, call.name, key, 1))
@@ -272,7 +272,7 @@ def _call(engine: Engine, call: Call, function: Callable[..., Any]) -> None:
 
 
 def _to_the_end(outcome: Any) -> None:
-    """Waits for what an undo gave, where calling it was only the beginning."""
+    """Waits for the result of an undo that is a coroutine function."""
     if inspect.isgenerator(outcome) or inspect.isasyncgen(outcome):
         raise CompensationError(
             "its undo is a generator: calling it did nothing",
@@ -284,7 +284,7 @@ def _to_the_end(outcome: Any) -> None:
     async def wait() -> None:
         await outcome
 
-    # The loop that runs here, if one does, cannot be waited for from within.
+    # If a loop is running in this thread, it cannot wait here, so use another thread.
     context = contextvars.copy_context()
     with ThreadPoolExecutor(1, thread_name_prefix="gitcp-undo") as thread:
         thread.submit(context.run, asyncio.run, wait()).result()

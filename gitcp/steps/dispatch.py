@@ -11,13 +11,13 @@ from gitcp.steps.worker import Outcome
 
 T = TypeVar("T")
 
-# How often a chunk is handed out that an executor loses, and a pool made again without a
-# chunk coming back in between: a record may kill its worker each time.
+# How often a chunk that the executor loses is handed out, and how often an executor is made
+# again without a chunk done in between: a record may kill its worker each time.
 LOST = 3
 
 
 class Chunk(Generic[T]):
-    """Records that follow one another, from number `first`."""
+    """Consecutive records, from number `first`."""
 
     def __init__(self, first: int, records: list[T]) -> None:
         self.first = first
@@ -26,11 +26,11 @@ class Chunk(Generic[T]):
 
 
 class Dispatch(Generic[T]):
-    """The chunks that are handed out and not undone; use it as a context manager.
+    """The chunks that are handed out and not yet done; use it as a context manager.
 
-    `executor` may be a function that returns one: then it is closed at the end, and made
-    again where a lost worker breaks it. None: the caller's thread does the work. `brief`
-    makes the briefing of a worker on records, first to last.
+    `executor` may be a function that returns one. That executor is closed at the end, and
+    made again if a lost worker breaks it. None: the caller's thread does the work. `brief`
+    makes a worker's briefing on the records from the first to the last.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Dispatch(Generic[T]):
 
     def __exit__(self, *raised: object) -> None:
         running = [future for future in self._out if not future.cancel()]
-        # What still runs would meet the same records in the batch that comes next.
+        # A chunk that still runs would process the same records as the next batch.
         wait(running)
         self._out.clear()
         if self._make is not None and self._executor is not None:
@@ -68,7 +68,7 @@ class Dispatch(Generic[T]):
         return len(self._out) + len(self._here)
 
     def submit(self, chunk: Chunk[T]) -> None:
-        """Hands a chunk out.
+        """Hands out a chunk.
 
         Raises:
             BrokenExecutor: the executor has lost its workers.
@@ -93,11 +93,11 @@ class Dispatch(Generic[T]):
         return chunk.first, chunk.records, self._brief(chunk.first, last)
 
     def take(self) -> tuple[Chunk[T], Outcome]:
-        """Waits for a chunk that is handed out.
+        """Waits for a chunk that is handed out; returns it with its outcome.
 
         Raises:
             BrokenExecutor: the executor has lost its workers, and is not made again.
-            Exception: whatever else the executor raised, and not the function.
+            Exception: any other error of the executor, but not of the function.
         """
         while not self._here:
             future = self._ended.get()

@@ -48,15 +48,15 @@ from gitcp.steps.functions import importable
 from gitcp.steps.history import History
 from gitcp.steps.model import AGAIN, ASK, REPLAY, RETRY, Options, leaves_open
 
-# What a person or a program says of a step that was interrupted.
+# Asks a person or a program for the answer about an interrupted step.
 Ask = Callable[[Call], str]
 _ERROR = 500
 
 
 class Engine:
-    """The steps of one branch, as one run of a program goes through them.
+    """Runs the steps of one branch, for one run of a program.
 
-    `ask` decides on steps that were interrupted; without it they raise.
+    `ask` decides on interrupted steps; without it they raise.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ class Engine:
         ):
             if call.state == MAY_RUN_AGAIN:
                 raise self._other_arguments(call)
-            # It did not happen, or not any more: another one, with another key.
+            # It did not happen or was undone: begin a new step, with another key.
             call = None
         self._guard(options, slot, given, looked=True)
         intent = replace(
@@ -214,7 +214,7 @@ class Engine:
         )
 
     def answer(self, call: Call, answer: str, value: Any = None) -> None:
-        """Records what became of an interrupted step.
+        """Resolves an interrupted step.
 
         `done` with its result, `failed` (it had no effect), or `again` (run it once more,
         with the same key).
@@ -254,7 +254,7 @@ class Engine:
         if changed and options.changed != REPLAY:
             raise self._other_arguments(call)
         if callable(options.undo):
-            # This process can take it back now, too.
+            # This process can undo it now, too.
             self.undos[call.id] = options.undo
         result = call.result
         assert result is not None
@@ -291,7 +291,7 @@ class Engine:
             )
 
     def _after(self, options: Options) -> tuple[str, ...]:
-        """Returns the ids of the steps that it says it depends on."""
+        """Returns the ids of the steps that a step declares it depends on."""
         if not options.after:
             return ()
         ids = []
@@ -312,7 +312,7 @@ class Engine:
             return tip.id if tip is not None else ""
         known = call is not None and self.ledger.signet.is_ours(call.intent)
         if call is not None and known and call.intent.before and call.effect == LOCAL:
-            # What it left half done is not how the files were before it.
+            # Files that it left half-written are not those from before the step.
             return call.intent.before
         note = f"before step {options.name}"
         return observed.checkpoint(self.workspace, self.current, note).id
@@ -335,8 +335,8 @@ class Engine:
         """Records a result, durably, and returns it as every later run will see it.
 
         Raises:
-            UsageError: JSON cannot hold it; the step is recorded as done all the same
-                if it reached outside. Or this is a process that the step has forked.
+            UsageError: JSON cannot hold it; the step is still recorded as done if it
+                reached outside. Or the step has forked this process.
             StorageError: the result could not be recorded; the step counts as interrupted.
         """
         begun.refuse_elsewhere()
@@ -364,7 +364,7 @@ class Engine:
         return results.load(raw, codec)
 
     def _left(self, begun: Attempt, record: Record) -> Record:
-        """Adds how the step left the files; that this failed is not a reason to redo it."""
+        """Adds the files as the step left them; a failure here is no reason to run it again."""
         try:
             before = observed.find(self.workspace, self.current, begun.intent.before)
             left = observed.checkpoint(

@@ -12,7 +12,7 @@ Function = Callable[..., Any]
 
 
 def is_async(function: Function) -> bool:
-    """Whether calling a function gives a coroutine."""
+    """Whether calling a function returns a coroutine."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
@@ -21,7 +21,7 @@ def is_async(function: Function) -> bool:
 
 
 class NotAwaitedError(UsageError, OutcomeUnknownError):
-    """The function of a step gave a coroutine: what that is to do was not done."""
+    """The function of a step returned a coroutine, which was not run."""
 
 
 def refuse_coroutine(options: Options, value: Any) -> None:
@@ -55,10 +55,10 @@ def refuse_generator(name: str, function: Function) -> None:
 def bound(
     function: Function, arguments: Sequence[Any], named: Mapping[str, Any]
 ) -> tuple[Function, Sequence[Any]]:
-    """Returns a function and all its arguments in order, as far as they have one.
+    """Returns a function and its arguments in the order of its parameters.
 
-    The same arguments are the same step, by name or not; what only has a name comes last,
-    together.
+    So the same arguments are the same step, whether they are given by name or not.
+    Keyword-only arguments come last, together.
     """
     if not named:
         return function, arguments
@@ -77,7 +77,7 @@ def bound(
 
 
 def importable(function: Callable[..., Any]) -> str:
-    """Returns `module:name` of a function that another process can find, or nothing."""
+    """Returns `module:name` of a function that another process can import, or nothing."""
     module = getattr(function, "__module__", "") or ""
     name = getattr(function, "__qualname__", "") or ""
     if not module or module == "__main__" or "<" in name or not name:

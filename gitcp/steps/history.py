@@ -18,7 +18,7 @@ from gitcp.steps.reopened import Identity, identity
 class History:
     """The steps of one branch, as the ledger has them now; safe to share among threads.
 
-    What was called in this run is counted: that tells calls of one name apart.
+    It counts the calls of each name in this run, to tell them apart.
     """
 
     def __init__(self, workspace: Workspace, current: Current) -> None:
@@ -31,7 +31,7 @@ class History:
         at_fork.in_child(self, History._reset_after_fork)
 
     def _reset_after_fork(self) -> None:
-        # What it knows may be half changed in a child, which reads the ledger again.
+        # A forked child may have copied it in mid-change, so it reads the ledger again.
         self._lock = RLock()
         self._book = LedgerState(())
         self._line: LedgerPoint | None = None
@@ -46,7 +46,7 @@ class History:
 
         Raises:
             CorruptError, FormatTooNewError: the ledger cannot be read.
-            BusyError: another process kept it.
+            BusyError: another process kept the ledger busy.
         """
         with self._lock:
             self._refresh()
@@ -77,7 +77,7 @@ class History:
     def times(self, slot: StepSlot, given: str, *, looked: bool = False) -> int:
         """Returns how often a step began with the same arguments, by their digest.
 
-        `looked`: as of what `call` read for the same step just now.
+        `looked`: `call` has just read the ledger for the same step; do not read it again.
         """
         with self._lock:
             briefing = self._briefing(slot, looked=looked)
@@ -92,9 +92,9 @@ class History:
         return identity(self._workspace, self._current)
 
     def _briefing(self, slot: StepSlot, *, looked: bool = False) -> BriefedSteps | None:
-        """Returns the briefing on a step with what came since, from the process of the batch.
+        """Returns the batch process's briefing on a step, brought up to date.
 
-        None if that is not enough, or all was read already.
+        None if it is not enough, or if the whole ledger was read already.
         """
         briefing = None if self._opened else batch_record.briefing()
         if (
@@ -115,14 +115,14 @@ class History:
         )
 
     def about(self, kind: str, call: Call, **fields: Any) -> Record:
-        """Returns a record about a step, to be added."""
+        """Returns a record about a step, to add to the ledger."""
         return Record(0, "", kind, self._current.branch, id=call.id, **fields)
 
     def note(self, record: Record) -> Record:
         """Adds a record, durably, and returns it with number and time.
 
         Raises:
-            StorageError: the disk refused; it was not added.
+            StorageError: the disk refused; the record was not added.
             BusyError: other processes kept the ledger busy.
         """
         with self._lock:
@@ -144,7 +144,7 @@ class History:
             self._first = rewind.first_of(replay, self._current.branch)
             new = pages[self._taken :]
         for page in new:
-            # What another side went back behind, this run did not.
+            # A rewind on a joined line does not rewind this run.
             mine = self._opened and "".join(page.parents[:1]) == self._tip
             for record in page.records:
                 if record.branch != self._current.branch:
@@ -161,7 +161,7 @@ class History:
         self._opened = True
 
     def _went_back(self, record: Record, *, running: bool) -> None:
-        """Counts on from where the restore went: what was called since comes again."""
+        """Counts calls again from the restored state: later calls will be repeated."""
         self._loops.clear()
         if not running:
             return

@@ -14,7 +14,7 @@ from gitcp.ledger.call import StepSlot
 from gitcp.names import encode
 
 _DIRECTORY = "fx"
-# Seconds between two signs of life.
+# Seconds between two heartbeats.
 BEAT = 0.5
 
 
@@ -25,12 +25,12 @@ def _place(repository: Repository, session: str, branch: str, slot: StepSlot) ->
 
 
 class Lease:
-    """A step that is held. A program that inherits the descriptor holds it too.
+    """The lease of a step. A program that inherits the descriptor holds it, too.
 
-    So does a process that the step's own function forks: it does the step's work. Nothing
-    that it records counts, though: `process` is the one that began the step.
+    So does a process that the step's own function forks, because it does the step's work.
+    But only `process`, which began the step, may record its result.
 
-    `died` is when the run before it, which was interrupted, gave its last sign of life.
+    `died` is the time of the last heartbeat of an interrupted run before this one.
     """
 
     def __init__(self, fd: int) -> None:
@@ -42,7 +42,7 @@ class Lease:
         self._beating: threading.Thread | None = None
 
     def beat(self) -> None:
-        """Sends heartbeats from now on, for the process that may have to clean up."""
+        """Sends heartbeats from now on, for a process that may have to clean up."""
         if self._beating is None:
             self._sign()
             self._beating = threading.Thread(target=self._beat, daemon=True)
@@ -53,7 +53,7 @@ class Lease:
             self._sign()
 
     def _sign(self) -> None:
-        # Without it a dead run's files are reported, and not put back.
+        # Without heartbeats, the files of an interrupted run are reported, not put back.
         with suppress(OSError):
             os.pwrite(self.fd, b"1", 0)
 
@@ -88,7 +88,7 @@ def held(
         yield lease
     finally:
         if lease.process == os.getpid():
-            # A process that waits for it opens the path again.
+            # A process that waits for the lease opens the path again.
             with suppress(OSError):
                 path.unlink()
         lease.close()

@@ -39,7 +39,7 @@ class Retry(NamedTuple):
 
 
 class Codec(Protocol):
-    """Makes results JSON and back, where they are something else."""
+    """Converts results to JSON and back, if they are something else."""
 
     name: str
 
@@ -47,11 +47,11 @@ class Codec(Protocol):
         """Returns the value as JSON: dicts, lists, text, numbers, booleans, None."""
 
     def load(self, value: Any) -> Any:
-        """Returns the value again."""
+        """Returns the value that was dumped."""
 
 
 class Step(NamedTuple):
-    """The step that is running: what a function asks `current_step()` for.
+    """The step that is running; a function gets it from `current_step()`.
 
     `key` is the same at each attempt: give it to a service that takes idempotency keys.
     """
@@ -80,17 +80,17 @@ def current_step() -> Step:
 
 
 def enter(step: Step) -> Any:
-    """Makes a step the running one; returns what `leave` takes."""
+    """Makes a step the running one; returns a token for `leave`."""
     return _running.set(step)
 
 
 def leave(token: Any) -> None:
-    """Makes the step before it the running one again."""
+    """Makes the previous step the running one again."""
     _running.reset(token)
 
 
 class Options(NamedTuple):
-    """All that a step may be declared with; see `Session.step`."""
+    """The options that declare a step; see `Session.step`."""
 
     name: str
     effect: str
@@ -109,7 +109,7 @@ class Options(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether it reaches beyond the project."""
+        """Whether the step reaches beyond the project."""
         return self.effect in {REVERSIBLE, IRREVERSIBLE}
 
 
@@ -154,7 +154,7 @@ def options(name: str, **given: Unpack[StepOptions]) -> Options:
 
 
 def _check_types(name: Any, given: StepOptions) -> None:
-    # As in `session.step(fetch)`.
+    # A caller may have written `session.step(fetch)`.
     if not name or not isinstance(name, str):
         raise UsageError("a step needs a name", hint='session.step("fetch", fetch)')
     retry = given.get("retry")
@@ -203,7 +203,7 @@ def _one_of(given: str, allowed: Sequence[str], what: str) -> None:
 
 
 def takes_key(function: Callable[..., Any]) -> bool:
-    """Whether a function wants the idempotency key."""
+    """Whether a function takes the idempotency key."""
     try:
         return KEY_PARAMETER in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -214,7 +214,7 @@ class OutcomeUnknownError(Exception):
     """The called function or program was itself interrupted."""
 
 
-# What leaves it open whether the other side acted before the line went dead.
+# After these errors it is open whether the other side acted before the connection failed.
 OPEN_ENDED = (
     TimeoutError,
     ConnectionResetError,
@@ -226,7 +226,7 @@ OPEN_ENDED = (
 
 
 def leaves_open(options: Options, error: BaseException) -> bool:
-    """Whether an exception leaves it open if the outside world changed."""
+    """Whether an exception leaves it open that the outside world changed."""
     if not options.outside:
         return False
     return isinstance(error, OPEN_ENDED) or not isinstance(error, Exception)

@@ -16,7 +16,7 @@ from gitcp.worktree import plan
 from gitcp.worktree.plan import FilePlan
 
 TRIGGER = "step"
-# A record stays small; what has more paths is told by directories.
+# To keep a record small, it lists directories if there are more paths than this.
 _PATHS = 500
 
 
@@ -28,7 +28,7 @@ def checkpoint(workspace: Workspace, current: Current, note: str) -> Checkpoint:
 
 
 def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> list[str]:
-    """Returns the paths that differ between two checkpoints, within the declared."""
+    """Returns the declared paths that differ between two checkpoints."""
     changes = tree.diff(before.files_tree, left.files_tree, left.objects.files)
     selects = plan.selection([path.encode() for path in declared])
     paths = [show_path(change.path) for change in changes if selects(change.path)]
@@ -36,17 +36,17 @@ def written(before: Checkpoint, left: Checkpoint, declared: Sequence[str]) -> li
 
 
 def shortened(paths: list[str]) -> list[str]:
-    """Returns paths as a record tells them: where there are very many, directories."""
+    """Returns paths as a record lists them: as directories if there are very many."""
     if len(paths) > _PATHS:
         return sorted({path.partition("/")[0] for path in paths})
     return paths
 
 
 def taking_back(workspace: Workspace, current: Current, call: Call) -> FilePlan:
-    """Returns what would put the files back that a finished step has written.
+    """Returns the plan that restores the files that a finished step has written.
 
     Raises:
-        NotFoundError: a checkpoint that tells is not there any more.
+        NotFoundError: the step's files were not captured, or a checkpoint was pruned.
         CorruptError: a checkpoint is damaged.
     """
     result = call.result
@@ -62,9 +62,9 @@ def taking_back(workspace: Workspace, current: Current, call: Call) -> FilePlan:
 
 
 def uncaptured(workspace: Workspace, current: Current, call: Call) -> list[str]:
-    """Returns the paths that a step says it writes, and that no checkpoint holds.
+    """Returns the paths that a step declares as written but that no checkpoint holds.
 
-    They are ignored, or too large: nothing is known of how they were.
+    They are ignored or too large, so their earlier state is not known.
     """
     result = call.result
     if result is None or not result.left:
@@ -80,7 +80,7 @@ def uncaptured(workspace: Workspace, current: Current, call: Call) -> list[str]:
 
 
 def _stands(path: Path) -> bool:
-    """Whether there is a file, or a directory with something in it."""
+    """Whether there is a file, or a directory that is not empty."""
     try:
         return any(path.iterdir())
     except NotADirectoryError:
@@ -90,7 +90,7 @@ def _stands(path: Path) -> bool:
 
 
 def between(left: Checkpoint, before: Checkpoint, declared: Sequence[str]) -> FilePlan:
-    """Returns what leads from one checkpoint's files to another's, within the declared.
+    """Returns the plan from one checkpoint's files to another's, for declared paths.
 
     Raises:
         CorruptError: a checkpoint is damaged.
@@ -126,7 +126,7 @@ def find(workspace: Workspace, current: Current, ident: str) -> Checkpoint:
 
 
 def overlaps(paths: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether two lists of paths share a file; a directory stands for what is in it."""
+    """Whether two lists of paths share a file; a directory stands for all files in it."""
     return any(
         a == b or a.startswith(f"{b}/") or b.startswith(f"{a}/") or "." in {a, b}
         for a in (path.strip("/") for path in paths)

@@ -1,7 +1,7 @@
-"""Restores files that an interrupted step left half written.
+"""Restores files that an interrupted step left half-written.
 
-The run that died cannot be asked. Known are the files before it, and until when it lived:
-its lease says so. What differs and was not touched later is its own (docs/decisions/0015).
+gitcp knows the files before the interrupted run and, from its lease, when it ended. If a
+path differs and was not changed later, the run wrote it (docs/decisions/0015).
 """
 
 import hashlib
@@ -22,8 +22,8 @@ from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import answers, observed
 from gitcp.worktree import apply, journal, leftovers, plan
 
-# How much later than its last sign of life a run may have written: it gives one every
-# half a second, where the machine lets it.
+# For how many seconds after its last heartbeat a run may have written: it sends one every
+# half a second, if the machine lets it.
 SLACK = 2.0
 _SHOWN = 5
 
@@ -43,9 +43,9 @@ def tell(
     died: float | None,
     record: Record,
 ) -> Record:
-    """Records what an interrupted step left in files, and saves that in a checkpoint.
+    """Records the files that an interrupted step wrote, and saves them in a checkpoint.
 
-    If that is not clear the record has no `left`, and says which paths it is about.
+    If another process may have written some, the record has no `left`, and names them.
 
     Raises:
         GitcpError: the files could not be saved; nothing was changed.
@@ -81,26 +81,26 @@ def tell(
 
 
 def _by_then(top: Path, path: bytes, died: float | None) -> bool:
-    """Whether a path was left untouched since a run died."""
+    """Whether a path has not changed since a run ended."""
     if died is None:
         return False
     try:
-        # Not the time of its content: that one is easily set.
+        # Not the time of the last change of content: programs can easily set that.
         return os.lstat(os.fsencode(top) + b"/" + path).st_ctime <= died + SLACK
     except (FileNotFoundError, NotADirectoryError):
-        # It is gone, and when cannot be seen. Putting it back takes nothing away.
+        # It is not known when it was removed. Putting it back destroys nothing.
         return True
 
 
 def put_back(
     workspace: Workspace, current: Current, call: Call, records: Sequence[Record]
 ) -> list[str]:
-    """Puts files back that a dead run of a step has touched; returns their paths.
+    """Puts back the files that an interrupted run of a step wrote; returns their paths.
 
-    Killed meanwhile it can be done again.
+    If this process is killed meanwhile, it can be repeated.
 
     Raises:
-        StepUnknownError: what it left is not known, or was changed since.
+        StepUnknownError: it is not known what the run wrote, or files changed since.
         BusyError, StorageError: some may have been put back.
     """
     report = next(
@@ -122,7 +122,7 @@ def put_back(
         journal.refuse_if_open(workspace.directory)
         with workspace.root() as root:
             stream = workspace.repository.objects.content
-            # A run that was killed here has left files under temporary names.
+            # A process killed at this point may have left files under temporary names.
             conflicts = leftovers.settle(root, back, stream, token(call))
             conflicts += apply.conflicts(root, back)
             if not conflicts:
@@ -136,7 +136,7 @@ def put_back(
 
 
 def token(call: Call) -> str:
-    """Returns what temporary files are named by while a step's files are put back."""
+    """Returns the name for temporary files while a step's files are put back."""
     return hashlib.sha256(call.id.encode()).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Reopens a session that was sent to another process, if that one has the same store."""
+"""Reopens a session that was sent to another process, if that has the same store."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ _BOOT = "/proc/sys/kernel/random/boot_id"
 
 
 class SentSession(NamedTuple):
-    """What is sent of a session: where it is, and how to tell that it is the same."""
+    """The data sent of a session: where its repository is, and how to recognise it."""
 
     kind: type[BaseSession]
     top: str
@@ -25,7 +25,7 @@ class SentSession(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """What tells a branch of a session from all others, whatever path leads to it."""
+    """The identity of a session's branch, whatever path leads to its repository."""
 
     machine: str
     device: int
@@ -35,7 +35,7 @@ class Identity(NamedTuple):
 
 
 def identity(workspace: Workspace, current: Current) -> Identity:
-    """Returns what tells a branch of a session from all others."""
+    """Returns the identity of a session's branch."""
     status = os.stat(workspace.repository.common_dir)
     return Identity(
         _machine(), status.st_dev, status.st_ino, current.session, current.branch
@@ -46,7 +46,7 @@ _opened: dict[SentSession, BaseSession] = {}
 
 
 def sent(session: BaseSession) -> SentSession:
-    """Returns what another process needs to open the session."""
+    """Returns the data that another process needs to open the session."""
     repository = session.workspace.repository
     status = os.stat(repository.common_dir)
     return SentSession(
@@ -67,13 +67,13 @@ def _machine() -> str:
 
 
 def reopen(of: SentSession) -> Any:
-    """Returns the session, one for each process; or what raises wherever it is used."""
+    """Returns the session, one per process, or an object that raises on any use."""
     session = _opened.get(of)
     if session is None:
         try:
             session = _opened.setdefault(of, _open(of))
         except GitcpError as exc:
-            # Not here: what fails to load kills some workers instead of raising.
+            # Do not raise here: an error while unpickling kills some workers.
             return UnreachableSession(of, exc.message)
     return session
 

@@ -13,9 +13,9 @@ from gitcp.worktree import apply
 
 
 class Affected(NamedTuple):
-    """The steps to undo and run again, oldest first; why it is refused, if it is.
+    """The steps to undo and run again, oldest first; the reasons to refuse, if any.
 
-    The first is the one that the question was about.
+    The first step is the one that the caller asked about.
     """
 
     steps: tuple[Call, ...]
@@ -23,21 +23,21 @@ class Affected(NamedTuple):
 
 
 def reads(call: Call) -> Sequence[str]:
-    """Returns the paths that a step said it reads."""
+    """Returns the paths that a step declares as read."""
     return call.intent.reads
 
 
 def writes(call: Call) -> Sequence[str]:
-    """Returns the paths that a step wrote, or said it would."""
+    """Returns the paths that a step wrote, or declares as written."""
     seen = call.result.writes if call.result is not None else ()
     return (*call.intent.writes, *seen)
 
 
 def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
-    """Returns a step and all that depend on it, oldest first.
+    """Returns a step and all steps that depend on it, oldest first.
 
-    A step depends on another if it says so, or if it reads a path that the other wrote,
-    and began after it.
+    A step depends on an earlier one if it declares so, or if it reads a path that the
+    earlier one wrote.
     """
     later = sorted(
         (
@@ -48,7 +48,7 @@ def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
         key=lambda call: call.intent.n,
     )
     steps = [first]
-    # Whatever a step depends on began before it: one pass is enough.
+    # A step depends only on steps that began before it, so one pass is enough.
     for step in later:
         if any(
             call.id in step.intent.after or observed.overlaps(writes(call), reads(step))
@@ -59,7 +59,7 @@ def closure(first: Call, calls: Iterable[Call]) -> list[Call]:
 
 
 def affected(engine: Engine, first: Call) -> Affected:
-    """Returns what has to be run again with a step, and why that may not be done."""
+    """Returns the steps to run again with a step, and the reasons not to do that."""
     calls = [call for call in engine.history.live().values() if call.state != UNDONE]
     steps = closure(first, calls)
     inside = {call.id for call in steps}
@@ -80,7 +80,7 @@ def affected(engine: Engine, first: Call) -> Affected:
 
 
 def _outside_world(first: Call, steps: Sequence[Call]) -> list[str]:
-    """Returns the steps whose effect has left: what they took cannot be undone."""
+    """Returns the steps with an effect outside that cannot be undone, with the reason."""
     refused = []
     for step in steps:
         if step.state == OPEN and step.outside:
@@ -112,11 +112,11 @@ def _changed_files(engine: Engine, steps: Sequence[Call]) -> list[str]:
 
 
 def repair(engine: Engine, expected: Affected, *, trust: bool) -> list[Call]:
-    """Takes steps back, newest first; called again they run again, and no others do.
+    """Undoes steps, newest first, so that the next run of the program runs only them again.
 
     Raises:
         UsageError: a step cannot be repaired, or steps have changed since `expected`.
-        CompensationError: an undo failed; what is newer is undone.
+        CompensationError: an undo failed; newer steps are undone.
     """
     now = affected(engine, engine.history.live()[expected.steps[0].slot])
     if now.refused:

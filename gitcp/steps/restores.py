@@ -14,7 +14,7 @@ _SHOWN = 5
 
 
 def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
-    """Returns the steps done since the target on the branch that goes back to it."""
+    """Returns the steps done since the target on the branch that the restore rewinds."""
     current = stands_on(workspace)
     branch = request.onto or continues_on(workspace, request, current)
     if not _rewinds(workspace, request, current, branch):
@@ -24,10 +24,10 @@ def before_plan(workspace: Workspace, request: RestoreRequest) -> RewoundSteps:
 
 
 def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
-    """Raises if a step reached outside, and its result is not to be replayed.
+    """Raises if a step reached outside, unless its result will be replayed.
 
     Raises:
-        EffectsStandError: there is such a step.
+        EffectsStandError: a step reached outside.
     """
     if not rewound.outside or request.replay:
         return
@@ -48,13 +48,13 @@ def refuse(request: RestoreRequest, rewound: RewoundSteps) -> None:
 def after_apply(
     workspace: Workspace, request: RestoreRequest, branch: Current, restore: str
 ) -> None:
-    """Records in the ledger that a branch went back."""
+    """Records in the ledger that a restore rewound a branch."""
     if _rewinds(workspace, request, stands_on(workspace), branch):
         _rewind().went_back(workspace, branch, request.target, restore)
 
 
 def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
-    """Takes the record of a restore back that was undone itself."""
+    """Reverts the ledger record of a restore that was aborted or undone."""
     if workspace.ledgers.started(branch.session):
         _rewind().stayed(workspace, branch, restore)
 
@@ -62,7 +62,7 @@ def on_abort(workspace: Workspace, branch: Current, restore: str) -> None:
 def _rewinds(
     workspace: Workspace, request: RestoreRequest, current: Current, branch: Current
 ) -> bool:
-    """Whether a restore goes back on its branch, with all that was done on it."""
+    """Whether a restore rewinds its branch in the ledger."""
     return (
         request.whole
         and request.fork is None
@@ -72,16 +72,16 @@ def _rewinds(
 
 
 def _arrives(store: Store, current: Current, onto: Current, target: Checkpoint) -> bool:
-    """Whether a restore comes to where a branch stands, and does not go back on it.
+    """Whether a restore only arrives at the tip of a branch, and does not rewind it.
 
-    Nothing that was done since is gone then: it continues as the ledger has it.
+    Then later steps still count: the branch continues as the ledger has it.
     """
     tip = store.tip(onto.session, onto.branch)
     return tip == target and (current != onto or target.origin.files is not None)
 
 
 def _rewind() -> ModuleType:
-    # What reads ledgers takes time to load, and most sessions have none.
+    # The code that reads ledgers takes time to load, and most sessions have no ledger.
     from gitcp.steps import rewind  # noqa: PLC0415
 
     return rewind

@@ -18,13 +18,13 @@ def dump(value: Any, codec: Codec | None, what: str) -> bytes:
     """Returns a value as JSON text.
 
     Raises:
-        UsageError: JSON cannot hold it; says what and where.
+        UsageError: JSON cannot hold the value; names the part that it cannot hold.
     """
     if codec is not None:
         try:
             value = codec.dump(value)
         except Exception as exc:
-            # What was done is done, whatever becomes of its result.
+            # The step is done, even if its result cannot be stored.
             raise UsageError(
                 f"the codec {codec.name!a} did not make {what} JSON:"
                 f" {type(exc).__qualname__}: {exc}",
@@ -32,7 +32,7 @@ def dump(value: Any, codec: Codec | None, what: str) -> bytes:
             ) from exc
     _check(value, what, 0)
     try:
-        # ASCII: a lone surrogate, as output of programs may hold, survives as an escape.
+        # ASCII, so that a lone surrogate, as in the output of programs, survives as an escape.
         return json.dumps(
             value, separators=(",", ":"), allow_nan=False, default=dict
         ).encode()
@@ -49,7 +49,7 @@ def load(raw: bytes, codec: Codec | None) -> Any:
 
 
 def digest(arguments: Sequence[Any]) -> str:
-    """Returns what tells arguments apart; empty if JSON cannot hold them."""
+    """Returns a digest of arguments; empty if JSON cannot hold them."""
     try:
         _check(list(arguments), "", 0)
     except UsageError:
@@ -59,7 +59,7 @@ def digest(arguments: Sequence[Any]) -> str:
             list(arguments), separators=(",", ":"), sort_keys=True, default=dict
         )
     except ValueError:
-        # A number that is too long to be text.
+        # A number is too long to convert to text.
         return ""
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -14,14 +14,14 @@ from gitcp.store.store import Store
 
 
 def state_at(checkpoint: Checkpoint) -> LedgerPoint:
-    """Returns how far the ledger had come when a checkpoint was made."""
+    """Returns the ledger's position when a checkpoint was made."""
     return LedgerPoint(
         checkpoint.branch, checkpoint.manifest.effects, checkpoint.manifest.ledger
     )
 
 
 def line_of(store: Store, session: str, branch: str) -> LedgerPoint | None:
-    """Returns where a branch was forked: the state that it began with."""
+    """Returns the ledger state that a branch began with, where it was forked."""
     last = store.tip(session, branch)
     component = encode(branch)
     for checkpoint in store.line(last) if last is not None else ():
@@ -32,7 +32,7 @@ def line_of(store: Store, session: str, branch: str) -> LedgerPoint | None:
 
 
 class LedgerReplay(NamedTuple):
-    """A ledger's book, the steps of one branch, and where that was forked."""
+    """A ledger's state, the steps of one branch, and where that was forked."""
 
     book: LedgerState
     live: StepsBySlot
@@ -45,7 +45,7 @@ def read(
     current: Current,
     cuts: Collection[LedgerPoint] = (),
 ) -> LedgerReplay:
-    """Returns what a ledger tells of a branch."""
+    """Replays a ledger for one branch."""
     line = None
     if not any(
         record.branch == current.branch for page in pages for record in page.records
@@ -90,8 +90,8 @@ def _state_of(
 ) -> LedgerPoint:
     """Returns the state that the ledger had at a checkpoint.
 
-    One of another session has none: no step of this one was done in it. Nor has one whose
-    ledger is not here: its number is that of another one.
+    A checkpoint of another session has none, because no step of this session was done in
+    it. Nor has one whose ledger is not here, because its number belongs to another ledger.
     """
     nothing = LedgerPoint(current.branch, 0)
     if target.session != current.session:
@@ -113,7 +113,7 @@ def _state_of(
 def went_back(
     workspace: Workspace, current: Current, target: Checkpoint, restore: str
 ) -> Record | None:
-    """Notes in the ledger that a branch went back; once for each restore.
+    """Records in the ledger that a branch was rewound; once for each restore.
 
     Raises:
         CorruptError: the ledger is damaged.
@@ -147,7 +147,7 @@ def went_back(
 
 
 def stayed(workspace: Workspace, current: Current, restore: str) -> Record | None:
-    """Undoes the note of a restore that was undone itself; once.
+    """Reverts the rewind record of a restore that was aborted or undone; once.
 
     Raises:
         CorruptError: the ledger is damaged.
@@ -161,7 +161,7 @@ def stayed(workspace: Workspace, current: Current, restore: str) -> Record | Non
     if len(noted) != 1:
         return None
     ((page, back),) = noted
-    # The line may have been joined to another since, and numbers with it.
+    # A join may have happened since, so a number needs the commit that it belongs to.
     first = page.records[0].n == back.n
     before = "".join(page.parents[:1]) if first else page.oid
     branch = current.branch
@@ -183,7 +183,7 @@ def _noted(
 
 
 def first_of(replay: LedgerReplay, branch: str) -> list[Record]:
-    """Returns the record that a fork begins with in the ledger, if it is not there."""
+    """Returns the first ledger record of a fork, if the ledger does not have it yet."""
     if replay.line is None or replay.book.has_branch(branch):
         return []
     of, upto, ledger = replay.line

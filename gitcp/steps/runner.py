@@ -47,7 +47,7 @@ def run(
     command: Sequence[str] = (),
     directory: str = "",
 ) -> Any:
-    """Runs a step, or returns what is recorded of it; see `Session.step`."""
+    """Runs a step, or returns its recorded result; see `Session.step`."""
     slot = slot or engine.history.next_slot(options)
     with engine.held(slot):
         begun = engine.begin(options, slot, arguments, command, directory)
@@ -82,7 +82,7 @@ async def arun(
 ) -> Any:
     """Runs a step whose function is a coroutine; the loop continues meanwhile.
 
-    What is recorded for steps that run side by side is made durable together.
+    Records of steps that run concurrently are made durable together.
     """
     held, begun = await _begun(engine, options, slot, arguments)
     try:
@@ -91,7 +91,7 @@ async def arun(
                 with _inside(engine, begun) as extra:
                     value = await _await(options, function(*arguments, **extra))
             except BaseException as exc:
-                # Shielded: a cancelled step has to be recorded as one.
+                # Shielded, because a cancelled step has to be recorded, too.
                 pause = await _shielded(engine.failed, begun, exc)
                 if pause is None:
                     raise
@@ -107,7 +107,7 @@ async def arun(
 async def _begun(
     engine: Engine, options: Options, slot: StepSlot, arguments: Sequence[Any]
 ) -> tuple[ExitStack, Attempt]:
-    """Begins a step while the loop runs on; closing the stack releases it."""
+    """Begins a step without blocking the loop; closing the stack releases its lease."""
     held = ExitStack()
 
     def begin() -> Attempt:
@@ -130,9 +130,9 @@ async def _begun(
 
 @functools.cache
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads that wait for the disk: records that wait together share a commit.
+    """Returns threads that wait for the disk: records that wait together share a commit.
 
-    asyncio's own are as few as there are processors. A forked process has none yet.
+    asyncio itself has only about as many threads as processors. A forked process gets its own.
     """
     del process
     return ThreadPoolExecutor(_WAITING, thread_name_prefix="gitcp-step")
@@ -146,7 +146,7 @@ async def _thread(function: Function, *arguments: Any) -> Any:
 
 
 async def _shielded(function: Function, *arguments: Any) -> Any:
-    """Carries a record through to the end, also where the task is cancelled."""
+    """Completes a record, even if the task is cancelled."""
     task = asyncio.ensure_future(_thread(function, *arguments))
     try:
         return await asyncio.shield(task)
@@ -156,7 +156,7 @@ async def _shielded(function: Function, *arguments: Any) -> Any:
 
 
 async def _ended(task: asyncio.Future[Any]) -> None:
-    """Waits for it, however often the waiting is cancelled."""
+    """Waits for a task, no matter how often the wait is cancelled."""
     while not task.done():
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task])
@@ -164,7 +164,7 @@ async def _ended(task: asyncio.Future[Any]) -> None:
 
 @contextmanager
 def _inside(engine: Engine, begun: Attempt) -> Iterator[dict[str, Any]]:
-    """Makes a step the running one, and yields the keyword arguments that it gets."""
+    """Makes a step the running one, and yields its keyword arguments."""
     intent = begun.intent
     token = enter(Step(engine.current.session, intent.step, intent.key, intent.attempt))
     kept = at_fork.kept.set((*at_fork.kept.get(), begun.lease.fd))
@@ -197,7 +197,7 @@ def _call(
         except BaseException as exc:  # noqa: BLE001  handed on to the caller
             error.append(exc)
 
-    # A function cannot be stopped from outside; what is left of it ends with us.
+    # A function cannot be stopped from outside; as a daemon it ends with this process.
     context = contextvars.copy_context()
     thread = threading.Thread(target=context.run, args=(work,), daemon=True)
     thread.start()
@@ -232,10 +232,10 @@ def _too_long(options: Options) -> StepTimeoutError:
 def start(
     engine: Engine, options: Options, function: Function, arguments: Sequence[Any]
 ) -> Any:
-    """Runs a step; where its function is a coroutine, returns what to await."""
+    """Runs a step; for a coroutine function, returns the coroutine to await."""
     if not is_async(function):
         return run(engine, options, function, arguments)
-    # Which call this is, is settled now: tasks may be started in any order.
+    # Number the call now, because tasks may be started in any order.
     slot = engine.history.next_slot(options)
 
     async def call(*given: Any, **extra: Any) -> Any:
@@ -247,8 +247,8 @@ def start(
 class Declared:
     """A step without its function yet: a decorator, or a context manager.
 
-    As a context manager the block asks `pending` whether it has to do anything, and puts
-    what came out of it into `result`; `key` is the idempotency key.
+    In a `with` block, `pending` tells whether the block has to do the work. The block then
+    assigns its result to `result`; `key` is the idempotency key.
     """
 
     def __init__(self, engine: Engine, options: Options) -> None:
@@ -263,7 +263,7 @@ class Declared:
         return f"<step {self._options.name!a}>"
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Returns a function each call of which is a step."""
+        """Returns a function whose calls are steps."""
         refuse_generator(self._options.name, function)
         if is_async(function):
 
@@ -272,7 +272,7 @@ class Declared:
                 given = bound(function, arguments, named)
                 return await start(self._engine, self._options, *given)
 
-            # What a coroutine function is to its caller: a call that can be awaited.
+            # To its caller, a coroutine function is one whose call can be awaited.
             return cast("Callable[P, R]", awaited)
 
         @functools.wraps(function)

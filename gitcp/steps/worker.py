@@ -14,7 +14,7 @@ from gitcp.errors import StepUnknownError
 from gitcp.steps.batch_record import BatchRecord
 from gitcp.steps.briefing import BriefedSteps
 
-# Seconds between two looks at whether the process of the batch is alive.
+# Seconds between two checks whether the process of the batch is alive.
 _LOOK = 1.0
 
 
@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     """The outcome of a chunk; positions count from its first record.
 
     After `error`, which the function raised, no further record was begun. `unknown` are
-    records that have a step of which it is not known whether it took effect.
+    records with an interrupted step that may or may not have taken effect.
     """
 
     results: list[tuple[int, Any]]
@@ -31,11 +31,11 @@ class Outcome(NamedTuple):
 
 
 class Handed:
-    """A chunk as it is handed to a worker: what to call, and with which records.
+    """A chunk as it is handed to a worker: the function to call, and the records.
 
-    `first` is the number of the first record, `process` the one of the batch, and
-    `briefing` a pickled `Briefing`. It is one object, because Dask goes through lists and
-    tuples that it is given, element by element, each time that it hands them on.
+    `first` is the number of the first record, `process` is the process of the batch, and
+    `briefing` is a pickled `Briefing`. It is one object, because Dask traverses lists and
+    tuples element by element each time that it passes them on.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Handed:
         self.briefing = briefing
 
     def __dask_tokenize__(self) -> str:
-        """Another one each time: Dask takes calls with the same arguments for one."""
+        """Returns a new token each time: Dask treats calls with the same arguments as one."""
         return secrets.token_hex(8)
 
 
@@ -68,7 +68,7 @@ def work(handed: Handed) -> bytes:
     for place, one in enumerate(handed.records):
         with _busy:
             if child and os.getppid() != handed.process:
-                # The records that are left are run by another process.
+                # Another process will run the remaining records.
                 os._exit(1)
             outcome = _call(
                 *(handed.function, handed.first, place, one, outcome, known),
@@ -117,8 +117,8 @@ def _call(
 def _pickled(outcome: Outcome) -> bytes:
     """Returns an outcome as bytes that can be read back.
 
-    Left to the executor, what cannot be pickled would look like a lost worker, and what
-    was done would be done again.
+    If the executor failed to pickle it, that would look like a lost worker, and the chunk
+    would run again.
     """
     if outcome.error is not None:
         place, error = outcome.error
@@ -137,7 +137,7 @@ def _dump(value: Any) -> bytes:
     try:
         return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     except Exception:
-        # As for functions: Dask and loky bring it, for classes of the caller's script.
+        # Dask and loky use it for functions, too. It handles classes of the caller's script.
         cloudpickle = sys.modules.get("cloudpickle")
         if cloudpickle is None:
             raise
@@ -164,16 +164,16 @@ _watched: set[int] = set()
 
 
 def _is_child_of(process: int) -> bool:
-    """Whether this process was started by that of the batch to work for it."""
+    """Whether the process of the batch started this process as a worker."""
     parent = multiprocessing.parent_process()
     return parent is not None and parent.pid == process
 
 
 def _end_with(process: int) -> None:
-    """Ends this process after the record at hand, once its parent is gone.
+    """Ends this process after the current record, once its parent is gone.
 
-    Workers of `ProcessPoolExecutor` wait for their parent for ever, and continue with what
-    it had handed out, beside the program that was started in its place.
+    Workers of `ProcessPoolExecutor` wait for their parent for ever. They would continue with
+    the chunks that it handed out, next to the program that was started in its place.
     """
     if os.getpid() in _watched:
         return
