@@ -19,7 +19,7 @@ from gitcp.format.ledger import (
 OPEN, DONE, AGAIN, STUCK = "open", "done", "again", "stuck"
 # The answer to "did it happen?" that lets a step run once more, with the same key.
 RUN_AGAIN, DID_NOT = "again", "failed"
-# States in which the outside world has, or may have, what a step did.
+# States in which a step's effect exists, or may exist, in the outside world.
 _STANDING = frozenset({OPEN, DONE, AGAIN, UNDOING, STUCK})
 _AFTER = {
     RESULT: DONE,
@@ -28,8 +28,8 @@ _AFTER = {
     UNDONE: UNDONE,
     UNDO_FAILED: STUCK,
 }
-# Of two accounts of one step the first of these counts: none lets it run once more
-# where the other does not.
+# If two lines have different states of one step, the first of these counts: a step runs
+# again only if both lines allow it.
 _FIRST = (STUCK, UNDOING, DONE, OPEN, AGAIN, UNDONE, FAILED)
 
 
@@ -45,8 +45,8 @@ class Call(NamedTuple):
     """One step's state in the ledger; `n` is the number of its last record.
 
     States: `open` (begun, without a result), `done`, `failed`, `again` (may be run once
-    more), `undoing`, `undone`, `stuck` (its undo failed). `kept`: a person said that what
-    it did shall stand. `told` are the records that say so.
+    more), `undoing`, `undone`, `stuck` (its undo failed). `kept`: the user decided to keep
+    its effect. `told` are all records about the step.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Call(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that the step was given."""
+        """The name of the step."""
         return self.slot.name
 
     @property
@@ -75,30 +75,30 @@ class Call(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether it reaches beyond the project."""
+        """Whether the step reaches beyond the project."""
         return self.effect in OUTSIDE
 
     @property
     def standing(self) -> bool:
-        """Whether what it did is, or may be, there."""
+        """Whether the step's effect exists, or may exist."""
         return self.state in _STANDING
 
 
 def places(call: Call) -> tuple[StepSlot, StepSlot]:
-    """Returns where a step can stand: in its own place, or beside another one there."""
+    """Returns the slots that a step can have: its own, or one beside a step that has that."""
     begun = call.intent
     slot = StepSlot(begun.scope, begun.step, begun.call)
     return slot, slot._replace(call=f"{begun.call}~{call.id}")
 
 
 def weight(call: Call) -> tuple[int, str, str, bool, str, int]:
-    """Orders two accounts alike on whatever side they are looked at."""
+    """Returns a sort key that orders the two states of a step alike on both sides."""
     result = call.result
     return (
         _FIRST.index(call.state),
         call.intent.at,
         call.id,
-        # A result that the call returned outranks one that a person reported.
+        # A result that the call returned outranks one that the user reported.
         result is not None and bool(result.by),
         result.at if result is not None else "",
         call.n,
@@ -106,7 +106,7 @@ def weight(call: Call) -> tuple[int, str, str, bool, str, int]:
 
 
 def merged(mine: Call, theirs: Call) -> Call:
-    """Returns what two accounts of a step come to."""
+    """Merges the states of one step on two lines."""
     if mine == theirs:
         return mine
     mine_told, their_told = (
@@ -157,7 +157,7 @@ def after(call: Call | None, record: Record) -> Call | None:
     if record.kind == ANSWER:
         state = AGAIN if record.answer == RUN_AGAIN else FAILED
         return call._replace(n=record.n, state=state, error=record.error, told=told)
-    # Most records are of these: this takes half as long as `_replace`.
+    # Most records are of these kinds, and this takes half as long as `_replace`.
     return Call(
         call.id,
         call.slot,
@@ -173,7 +173,7 @@ def after(call: Call | None, record: Record) -> Call | None:
 
 
 def show_call(call: Call) -> str:
-    """Returns the name of a step with what is known of it."""
+    """Returns a step's name with its scope and its call number or key."""
     slot = call.slot
     which = "" if slot.call == "1" else f" ({slot.call})"
     where = f"{slot.scope}: " if slot.scope else ""

@@ -1,4 +1,4 @@
-"""Encodes ledger commits (pages), and reads those below a commit."""
+"""Encodes ledger commits (pages), and reads those that a commit reaches."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
@@ -23,7 +23,7 @@ from gitcp.git.pack import entry
 from gitcp.git.repository import Repository
 from gitcp.names import encode
 
-# Pages, each after those that it follows on; and those known ones that were met.
+# Ledger commits, each after its parents; and the known ones that were met.
 PagesRead = tuple[list[LedgerCommit], set[str]]
 
 
@@ -35,10 +35,10 @@ def new_page(
     now: float,
     form: ObjectFormat,
 ) -> tuple[LedgerCommit, dict[bytes, bytes]]:
-    """Returns a page of records, and the entries of a pack that it takes, by oid.
+    """Returns a ledger commit with records, and the entries of its pack, by oid.
 
-    `parents` are the pages that it follows on, the own one first; `last` is the number
-    of the record before, `now` in seconds since 1970, `form` that of the ids.
+    `parents` are its parents, our own line first; `last` is the number of the record
+    before, `now` is in seconds since 1970, `form` is the form of ids.
     """
     at = timestamp(now)
     numbered = [
@@ -63,7 +63,7 @@ def new_page(
 def _store_values(
     objects: "_Objects", records: Sequence[Record]
 ) -> tuple[bytes, list[Record]]:
-    """Puts large values into a tree; returns its oid and the records without them."""
+    """Moves large values into a tree; returns its oid and the records without them."""
     entries: dict[bytes, Entry] = {}
     stored = []
     for record in records:
@@ -79,7 +79,7 @@ def _store_values(
 
 
 class _Objects(dict[bytes, bytes]):
-    """The entries of a pack by oid, to which objects are added."""
+    """The entries of a pack, by oid."""
 
     def __init__(self, form: ObjectFormat) -> None:
         super().__init__()
@@ -95,13 +95,13 @@ class _Objects(dict[bytes, bytes]):
 def read_pages(
     read: Callable[[str], Commit], tip: str, where: str, known: Collection[str] = ()
 ) -> PagesRead:
-    """Returns the pages below a commit, each after those that it follows on.
+    """Returns the ledger commits that a tip reaches, each after its parents.
 
-    Those in `known` are left out, with all below them; which of them were met is the
-    second part of the answer.
+    Commits in `known` are left out, with all that they reach. The second part of the
+    result are the known commits that were met.
 
     Raises:
-        CorruptError, FormatTooNewError: a page cannot be read.
+        CorruptError, FormatTooNewError: a ledger commit cannot be read.
     """
     pages: dict[str, LedgerCommit] = {}
     ordered: list[LedgerCommit] = []
@@ -122,7 +122,7 @@ def read_pages(
 
 
 def record_key(record: Record) -> tuple[str, int, str]:
-    """Returns what tells a record from one of the same number on a joined line."""
+    """Returns a key that differs for records of the same number on joined lines."""
     return record.id, record.n, record.at
 
 

@@ -1,6 +1,6 @@
 """Combines simultaneous appends of several threads into one write.
 
-While one batch is made durable the others queue up, and the next takes all of them.
+While one batch is made durable, further records queue up, and the next batch has them all.
 """
 
 import threading
@@ -14,7 +14,7 @@ class GroupCommit:
 
     def __init__(self, write: Callable[[Sequence[Record]], Sequence[Record]]) -> None:
         self._write = write
-        # Held for moments, around the queue; never while writing.
+        # Held briefly, around the queue; never while writing.
         self._guard = threading.Lock()
         self._writing = threading.Lock()
         self._queue: list[_Ticket] = []
@@ -22,7 +22,7 @@ class GroupCommit:
     def append(self, records: Sequence[Record]) -> tuple[Record, ...]:
         """Writes records, perhaps with those of other threads, and returns them.
 
-        Raises whatever the write raised, in each of the threads.
+        Raises the error of the write in each of the threads.
         """
         ticket = _Ticket(records)
         with self._guard:

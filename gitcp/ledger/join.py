@@ -12,7 +12,7 @@ from gitcp.wal.drain import Conflict, is_below
 
 
 def join(txn: Transaction, conflict: Conflict) -> None:
-    """Adds the ledger commit that makes one history of both.
+    """Adds the ledger commit that joins both lines.
 
     Raises:
         CorruptError: the ref does not point to a ledger.

@@ -1,4 +1,4 @@
-"""The pages of a ledger that a process has read: all of them, or those after one."""
+"""The commits of a ledger that a process has read: all of them, or those after one."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from gitcp.ledger.commits import record_key
 
 
 class KnownPages:
-    """Pages of a ledger up to `tip`, each after those that it follows on.
+    """Ledger commits up to `tip`, each after its parents.
 
-    `whole`: nothing comes before them. `keeps`: what comes before them, if anything, is
-    kept beside the store. `last` is the number of the last record.
+    `whole`: there are none before them. `keeps`: if there are earlier ones, the page cache
+    has them. `last` is the number of the last record.
     """
 
     def __init__(self) -> None:
@@ -19,20 +19,20 @@ class KnownPages:
         self.whole = True
         self.keeps = True
         self.pages: list[LedgerCommit] = []
-        # How many pages there are up to each, by its oid.
+        # How many ledger commits there are up to each, by its oid.
         self.places: dict[str, int] = {}
         self.trees: dict[tuple[str, int, str], bytes] = {}
 
     @classmethod
     def beginning_after(cls, page: str, last: int, *, keeps: bool) -> "KnownPages":
-        """Returns those that follow on a page whose last record has the number `last`."""
+        """Returns an empty list of commits after one whose last record is number `last`."""
         known = cls()
         known.tip, known.last, known.whole, known.keeps = page, last, False, keeps
         known.places[page] = 0
         return known
 
     def take(self, new: Sequence[LedgerCommit]) -> None:
-        """Adds pages; which of them is the tip now is the caller's to say."""
+        """Adds ledger commits; the caller sets the new tip."""
         for count, page in enumerate(new, len(self.pages) + 1):
             self.places[page.oid] = count
             for record in page.records:
@@ -42,6 +42,6 @@ class KnownPages:
         self.pages += new
 
     def after(self, page: str) -> list[LedgerCommit] | None:
-        """Returns the pages after one; None if that one is not known."""
+        """Returns the ledger commits after one; None if that one is not known."""
         found = self.places.get(page)
         return None if found is None else self.pages[found:]

@@ -32,13 +32,13 @@ class Ledgers:
 
     @computed
     def drainer(self) -> "BackgroundDrainer":
-        """What drains their write-ahead logs."""
+        """The background drainer of their write-ahead logs."""
         from gitcp.wal.background import BackgroundDrainer  # noqa: PLC0415
 
         return BackgroundDrainer(self._repository)
 
     def of(self, session: str) -> "Ledger":
-        """Returns the ledger of a session; there need not be one yet."""
+        """Returns the ledger of a session; it need not exist yet."""
         from gitcp.ledger.log import Ledger  # noqa: PLC0415
 
         ledger = self._ledgers.get(session)
@@ -48,14 +48,14 @@ class Ledgers:
         return ledger
 
     def position(self, session: str) -> tuple[int, str]:
-        """Returns how far a ledger has come; see `Ledger.position`."""
+        """Returns the position of a ledger; see `Ledger.position`."""
         return self.of(session).position() if self.started(session) else (0, "")
 
     def started(self, session: str) -> bool:
         """Whether a ledger holds anything, in git or in its write-ahead log."""
         if LogFile(self._repository, layout.ledger_log(session)).exists():
             return True
-        # What is damaged is there; reading it tells.
+        # A damaged ledger counts as started; reading it reports the damage.
         with suppress(CorruptError):
             return self._repository.refs.read(layout.ledger_ref(session)) is not None
         return True

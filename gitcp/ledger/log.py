@@ -1,7 +1,7 @@
 """The effects ledger of a session: reads it and appends to it (E1 to E4).
 
-A record is durable once it is in the session's write-ahead log; git has it soon after
-(docs/format.md, 12a and 16).
+A record is durable once it is in the session's write-ahead log; a drain moves it into git
+soon after (docs/format.md, 12a and 16).
 """
 
 import threading
@@ -56,7 +56,7 @@ class Ledger:
         self._cache = PageCache(repository, session, self.signet)
         self._drainer = drainer
         self._clock = clock
-        # Held while the log is read or written.
+        # Its lock is held while the log is read or written.
         self._log = LogClient(repository, layout.ledger_log(session), join)
         self._reset()
         at_fork.in_child(self, Ledger._reset_after_fork)
@@ -67,26 +67,26 @@ class Ledger:
 
     def _reset(self) -> None:
         self._known = KnownPages()
-        # Held for moments, around what is known of the ledger; never while writing.
+        # Held briefly, around `_known`; never while writing.
         self._lock = threading.Lock()
         self._appends = GroupCommit(self._add)
-        # While the log is held to write, what is known is all there is.
+        # True while the log is held to write: then `_known` is up to date.
         self._current = False
 
     # --- reading ------------------------------------------------------------------
 
     def pages(self) -> list[LedgerCommit]:
-        """Returns all pages as they are now, each after those that it follows on.
+        """Returns all ledger commits as of now, each after its parents.
 
         Raises:
-            CorruptError: the ledger is damaged, or was moved back.
+            CorruptError: the ledger is damaged, or its ref was moved back.
             FormatTooNewError: a newer gitcp wrote it.
             BusyError: another process kept the write-ahead log.
         """
         return self.since(0)
 
     def since(self, count: int) -> list[LedgerCommit]:
-        """Returns the pages after the first `count`, as `pages` does."""
+        """Returns the ledger commits after the first `count`, as `pages` does."""
         with self._lock:
             if self._current and self._known.whole:
                 return self._known.pages[count:]
@@ -97,9 +97,9 @@ class Ledger:
             return self._known.pages[count:]
 
     def after(self, page: str, last: int) -> list[LedgerCommit] | None:
-        """Returns the pages after one, whose last record has the number `last`.
+        """Returns the ledger commits after one, whose last record has the number `last`.
 
-        Those before it are not read for that. None if it is not in the ledger (now).
+        Does not read those before it. None if the ledger does not have that one (any more).
         """
         with self._lock:
             if self._current and page in self._known.places:
@@ -114,10 +114,10 @@ class Ledger:
             return self._known.after(page)
 
     def select(self, wanted: Callable[[str], bool]) -> Kept | None:
-        """Returns those pages kept beside the store that are about scopes that are wanted.
+        """Returns the cached ledger commits about the scopes that are wanted.
 
-        `after` has those that follow. None if pages were read already, where none are
-        kept, or where they belong to another ledger.
+        `after` returns those that follow. None if some were read already, if none are
+        cached, or if the cached ones belong to another ledger.
         """
         with self._log.held(catch_up=True), self._lock:
             if self._known.tip is not None:
@@ -130,25 +130,25 @@ class Ledger:
             return kept if kept.page in self._known.places else None
 
     def _begin(self, known: KnownPages) -> None:
-        """Reads what follows on a page, and nothing else; both locks are held."""
+        """Reads only the ledger commits after one; both locks are held."""
         self._known = known
         try:
             self._refresh()
         except CorruptError:
-            # It is not in this ledger. What reads the whole tells what is damaged.
+            # This ledger does not have that one. Reading the whole ledger reports damage.
             self._forget_pages()
 
     def records(self) -> list[Record]:
-        """Returns the records of all pages."""
+        """Returns the records of all ledger commits."""
         return [record for page in self.pages() for record in page.records]
 
     def position(self) -> tuple[int, str]:
-        """Returns how far it has come: the number of its last record, and its tip.
+        """Returns the number of the last record, and the tip.
 
         0 and an empty text if there is none.
 
         Raises:
-            CorruptError: the last page is damaged.
+            CorruptError: the last ledger commit is damaged.
             BusyError: another process kept the write-ahead log.
         """
         with self._log.held(catch_up=True):
@@ -167,7 +167,7 @@ class Ledger:
         return trailers.last, tip
 
     def _find_tip(self) -> str | None:
-        """Returns the last page; the log is held."""
+        """Returns the last ledger commit; the log is held."""
         chain = self._log.moves.get(self.ref)
         try:
             tip = self.repository.refs.read(self.ref)
@@ -186,7 +186,7 @@ class Ledger:
         return self._find_tip()
 
     def _refresh(self) -> None:
-        """Reads the pages that are not known yet; both locks are held."""
+        """Reads the ledger commits that are not known yet; both locks are held."""
         tip, before = self._find_tip(), self._known.tip
         if tip == before:
             return
@@ -195,7 +195,7 @@ class Ledger:
             purged = any(before in page.purged for page in new)
             if before is None or before in met or purged:
                 if purged:
-                    # Every page after the first that was purged is another one.
+                    # A purge rewrites every ledger commit after the first purged one.
                     new, _ = self._read(tip, set())
                     self._forget_pages()
                 self._known.take(new)
@@ -207,13 +207,13 @@ class Ledger:
         )
 
     def _read_on(self, tip: str) -> PagesRead:
-        """Returns the pages that are not known, as `_read` does, and reads kept ones."""
+        """Returns the unknown ledger commits, as `_read` does, but from the cache if possible."""
         kept = self._cache.read() if self._known.tip is None else []
         if kept:
             new, met = self._read(tip, {page.oid for page in kept})
             if kept[-1].oid in met:
                 return [*kept, *new], met
-            # They are of a ledger that was purged since, or of another one.
+            # The cached ones are of another ledger, or of this one before a purge.
             self._cache.forget()
         return self._read(tip, self._known.places)
 
@@ -222,7 +222,7 @@ class Ledger:
         self._cache.forget()
 
     def _read(self, tip: str, known: Collection[str]) -> PagesRead:
-        """Returns the pages below a commit that are not known, and those met that are."""
+        """Returns the unknown ledger commits that a tip reaches, and the known ones met."""
         return read_pages(self._commit, tip, self.ref, known)
 
     def _commit(self, tip: str) -> Commit:
@@ -255,8 +255,8 @@ class Ledger:
         """Adds records, durably, and returns them with number and time.
 
         Raises:
-            StorageError: the disk refused; they are not in it.
-            BusyError: other processes kept it busy.
+            StorageError: the disk refused; the records were not added.
+            BusyError: other processes kept the log busy.
         """
         written = self._appends.append([self._sealed(record) for record in records])
         self._drainer.note(self)
@@ -266,7 +266,7 @@ class Ledger:
         return replace(record, seal=self.signet.seal(record))
 
     def _add(self, records: Sequence[Record]) -> Sequence[Record]:
-        """Makes one page of what several callers want to add."""
+        """Makes one ledger commit of the records of several callers."""
         with self._log.held(write=True, catch_up=True):
             with self._lock:
                 self._refresh()
@@ -281,10 +281,10 @@ class Ledger:
     def _publish(
         self, records: Sequence[Record], joins: str | None = None
     ) -> Sequence[Record]:
-        """Writes one page, durably; the log is held, and read.
+        """Writes one ledger commit, durably; the log is held, and was read.
 
         Raises:
-            StorageError: the disk refused; it is not in it.
+            StorageError: the disk refused; the ledger is unchanged.
         """
         parents = [parent for parent in (self._known.tip, joins) if parent is not None]
         page, objects = new_page(
@@ -307,11 +307,11 @@ class Ledger:
         self._log.append(RefMove(self.ref, self._known.tip, new), objects)
 
     def adopt(self, theirs: str) -> str:
-        """Makes this ledger hold all of another that continued from the same beginning.
+        """Makes this ledger hold all of another one with the same beginning.
 
-        Its objects are in the repository, and it was judged. If ours has it already
-        nothing changes; where it continues from ours, ours moves there; where both grew a
-        page joins them. Returns which of it: `up-to-date`, `created`, `fast-forward` or
+        Its objects are in the repository, and validated. If ours has all of it, nothing
+        changes; if it continues ours, ours is fast-forwarded; if they diverged, a ledger
+        commit joins them. Returns the outcome: `up-to-date`, `created`, `fast-forward` or
         `joined`.
 
         Raises:
@@ -334,7 +334,7 @@ class Ledger:
             else:
                 self._publish([self._sealed(Record(0, "", JOINED, ""))], joins=theirs)
                 done = JOINED
-            # The caller that adopts it reports it, by refs.
+            # The caller reads the refs to report the outcome.
             self._log.drain()
         return done
 
@@ -351,7 +351,7 @@ class Ledger:
         return self._log.size
 
     def drain(self) -> None:
-        """Puts the write-ahead log into git.
+        """Moves the write-ahead log into git.
 
         Raises:
             BusyError, StorageError: the log stays, and nothing is lost.
@@ -363,7 +363,7 @@ class Ledger:
     def drained(self) -> Iterator[None]:
         """Holds the ledger so that no other process appends; git has all of it meanwhile.
 
-        A caller that rewrites its pages does so inside this context.
+        A caller that rewrites its commits does so inside this context.
 
         Raises:
             BusyError, StorageError: the log could not be drained; nothing is lost.
@@ -372,7 +372,7 @@ class Ledger:
             yield
 
     def keep(self) -> None:
-        """Writes pages that were read beside the store, where there are enough of them.
+        """Writes the ledger commits that were read to the cache, if there are enough.
 
         Raises:
             BusyError: other processes kept the log busy.
@@ -389,7 +389,7 @@ class Ledger:
         self._drainer.note(self)
 
     def drop_kept(self) -> None:
-        """Removes what is kept of its pages beside the store; for use within `drained`.
+        """Removes the ledger's cache files; for use within `drained`.
 
         Raises:
             StorageError: the disk refused.

@@ -1,7 +1,7 @@
-"""Caches the pages of a ledger beside the store: derived (ADR 0120).
+"""Caches ledger commits ("pages") in files beside the store: derived data (ADR 0120).
 
-They save reading a commit for each record. What reads them sees to it that the ledger, as
-it is now, continues from the last of them.
+They save reading a commit for each record. The reader checks that the present ledger
+continues from the last cached one.
 """
 
 import hmac
@@ -20,22 +20,22 @@ from gitcp.ledger.signing import RecordSigner
 from gitcp.names import encode
 
 DIRECTORY = "pages"
-# Pages of a file, or a few more; so many are read one by one at most.
+# Ledger commits in a file, or a few more; at most so many are read one by one.
 _PAGES = 1024
 # Bytes of all files of a ledger.
 _MOST = 256 << 20
 _MAC = sha256().digest_size
-# A version that knows more fields finds them in the ledger, and not in these files.
+# A gitcp that knows more fields must read them from the ledger, not from these files.
 _FIELDS = (LedgerCommit._fields, Record.__struct_fields__, Undo.__struct_fields__)
 _HEAD = b"gitcp-pages 2 %s\n" % sha256(repr(_FIELDS).encode()).hexdigest().encode()
 
 
 class Index(msgspec.Struct, array_like=True, frozen=True):
-    """What the pages of a file are about, to read only some of them.
+    """The index of a file's ledger commits, to read only some of them.
 
     `page` is the oid of the last one, and `last` the number of its last record. `scopes`
-    has for each page the scope of the steps that it is about, if it is about nothing else
-    and they began in this file; it is empty if the pages do not follow one another.
+    has one entry for each: a scope if it is only about steps in that scope that began in
+    this file, else None. `scopes` is empty if the commits are not one line.
     """
 
     page: str
@@ -45,7 +45,7 @@ class Index(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Kept(NamedTuple):
-    """Some of the pages that are kept, which end with `page` and the record `last`."""
+    """Some cached ledger commits; the cache ends with `page` and the record `last`."""
 
     pages: list[LedgerCommit]
     branches: set[str]
@@ -54,10 +54,10 @@ class Kept(NamedTuple):
 
 
 class PageCache:
-    """Files of consecutive pages, each sealed with this user's key and the seal before it.
+    """Files of consecutive ledger commits, each sealed over the seal before it.
 
-    For use while the ledger's log is held. One that is damaged, or that another user
-    wrote, is not read, nor are those after it.
+    The key is this user's. For use while the ledger's log is held. A file that is damaged,
+    or that another user wrote, is not read, nor are those after it.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class PageCache:
         self.forget()
 
     def forget(self) -> None:
-        """Begins again: the pages are others now."""
+        """Resets the state in memory, because the ledger is another now."""
         self._kept: list[bytes] = []
         self._count = self._size = 0
         self._page = ""
 
     def read(self) -> list[LedgerCommit]:
-        """Returns the first pages of the ledger, as far as they are kept."""
+        """Returns the first ledger commits, as far as they are cached."""
         pages: list[LedgerCommit] = []
         for _, text in self._files():
             pages += _PAGE.decode_lines(text)
@@ -84,10 +84,10 @@ class PageCache:
         return pages
 
     def select(self, wanted: Callable[[str], bool]) -> Kept | None:
-        """Returns those of the kept pages that are about steps in scopes that are wanted.
+        """Returns the cached ledger commits about steps in scopes that are wanted.
 
-        Also those that are about something else. None if the pages that are kept do
-        not follow one another, or there are none. `keep` takes what follows on them.
+        Also those without one scope. None if the cached ones are not one line, or there
+        are none. After this, `keep` takes only those that follow.
         """
         pages: list[LedgerCommit] = []
         branches = set[str]()
@@ -105,13 +105,13 @@ class PageCache:
         return Kept(pages, branches, index.page, index.last)
 
     def _files(self) -> Iterator[tuple[Index, bytes]]:
-        """Yields the index of each file that is as it was written, and its lines."""
+        """Yields the index and the lines of each file, as long as the seals are valid."""
         self.forget()
         for number in count():
             try:
                 raw = self._path(number).read_bytes()
             except OSError:
-                # Not there, or not for this user: git has the pages.
+                # The file is missing or not readable: read the ledger from git instead.
                 return
             seal, text = raw[:_MAC], raw[_MAC:]
             ours = self._seal(text) if text.startswith(_HEAD) else None
@@ -123,13 +123,13 @@ class PageCache:
             yield index, lines
 
     def is_due(self, pages: Sequence[LedgerCommit]) -> bool:
-        """Whether there are enough pages for one more file; `pages` as in `keep`."""
+        """Whether there are enough commits for one more file; `pages` as in `keep`."""
         return self._end(pages) is not None
 
     def keep(self, pages: Sequence[LedgerCommit]) -> None:
-        """Writes down pages that are not kept yet, one file at most.
+        """Writes ledger commits that are not cached yet, at most one file.
 
-        `pages` are all, or after `select` all that follow on those that it found.
+        `pages` are all of them, or after `select` all that follow the cached ones.
         """
         end = self._end(pages)
         if end is None:
@@ -140,7 +140,7 @@ class PageCache:
         try:
             _PAGE.decode_lines(lines)
         except msgspec.MsgspecError:
-            # A value holds what msgspec refuses, as the escape of a lone surrogate.
+            # A value holds something that msgspec refuses, such as an escaped lone surrogate.
             self._size = _MOST + 1
             return
         seal = self._seal(text, create=True)
@@ -148,11 +148,11 @@ class PageCache:
         path = self._path(len(self._kept))
         try:
             self._repository.make_directory(path.parent)
-            # Each process comes to write the same.
+            # All processes write the same content.
             if not _holds(path, seal + text):
                 durable.replace(path, seal + text, sync=False)
         except OSError:
-            # What the step records comes first: nothing is lost, and reading takes longer.
+            # The step's record matters more: without the cache, only reading takes longer.
             self._size = _MOST + 1
             return
         self._note(seal, new[-1].oid, len(text))
@@ -169,7 +169,7 @@ class PageCache:
             _remove(self._directory)
 
     def _end(self, pages: Sequence[LedgerCommit]) -> int | None:
-        """Returns up to where to keep pages next: to one that all before it lead to."""
+        """Returns the end of the next file: a ledger commit that reaches all before it."""
         if len(pages) - self._count < _PAGES or self._size > _MOST:
             return None
         heads = {self._page} if self._page else set[str]()
@@ -200,7 +200,7 @@ _INDEX = msgspec.json.Decoder(Index)
 
 
 def _index(before: str, pages: Sequence[LedgerCommit]) -> Index:
-    """Returns the index of a file of pages, which comes after the page `before`."""
+    """Returns the index of a file of ledger commits; `before` is the one before them."""
     began: dict[str, str] = {}
     scopes: list[str | None] = []
     branches: dict[str, None] = {}

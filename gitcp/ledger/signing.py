@@ -1,7 +1,7 @@
-"""Signs ledger records, and tells which of them this repository wrote.
+"""Seals ledger records, and recognises the ones that this repository wrote.
 
-Records travel with a pull. Those of others are read as what they are, a report; a
-command or write that they ask for is not carried out without asking (docs/format.md, 12a).
+Records travel with a pull. Records made elsewhere only report what happened; gitcp does not
+carry out a command or write in them without asking (docs/format.md, 12a).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ _DIGITS = 32
 
 
 class RecordSigner:
-    """Seals the records that are written here, and knows its own seal again."""
+    """Seals the records that are written here, and recognises its own seals."""
 
     def __init__(self, repository: Repository) -> None:
         self._key = DerivedKey(repository, LEDGER)
@@ -54,7 +54,7 @@ class RecordSigner:
             self._secret = self._read(create=create)
         if self._secret is None:
             return None
-        # No record and no undo begins like this.
+        # The prefix sets it apart: no record or undo begins like this.
         return hmac.digest(self._secret, b"file\n" + text, hashlib.sha256)
 
     def _fits(self, given: str, text: bytes, digits: int | None = None) -> bool:
@@ -69,7 +69,7 @@ class RecordSigner:
         return any(_same(given, _seal(key, text)[:digits]) for key in self._others)
 
     def _of(self, text: bytes, *, create: bool = False) -> str:
-        """Returns a seal; empty if this repository has none to give."""
+        """Returns a seal; empty if this repository has no key."""
         if self._secret is None:
             self._secret = self._read(create=create)
         if self._secret is None:

@@ -1,7 +1,7 @@
 """Replays a ledger: the state of each step, on each branch.
 
-If two lines were joined, both are read from where they parted, each as its own
-repository saw it, and then put together: what is finished on either is finished.
+If two lines were joined, each is read from where they diverged, as its own repository saw
+it, and then they are merged: a step that is finished on either is finished.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from gitcp.ledger.call import Call, StepSlot, after, merged, places, weight
 class LedgerPoint(NamedTuple):
     """The state of a branch after a record, counted on the line that ends in `ledger`.
 
-    Without `ledger` the number is one of the line that asks.
+    Without `ledger`, the record is on the line that names this state.
     """
 
     branch: str
@@ -35,7 +35,7 @@ StepsByBranch = dict[str, StepsBySlot]
 
 
 class LedgerState:
-    """The state of all steps after the pages of a ledger.
+    """The state of all steps after the commits of a ledger.
 
     `cuts` are states that will be requested.
     """
@@ -84,7 +84,7 @@ class LedgerState:
                 self._then[page.oid, record.n] = line.snapshot()
 
     def apply(self, page: LedgerCommit) -> bool:
-        """Applies one page; False if the book has to be rebuilt because of it."""
+        """Applies one ledger commit; False if the whole state has to be rebuilt for it."""
         if len(page.parents) > 1 or "".join(page.parents) != self._tip or page.purged:
             return False
         for record in page.records:
@@ -99,16 +99,16 @@ class LedgerState:
         return True
 
     def live(self, branch: str, start: LedgerPoint | None = None) -> StepsBySlot:
-        """Returns the steps that a branch knows of.
+        """Returns the steps of a branch.
 
-        `start` says where a branch that the ledger has not met was forked.
+        If the ledger has no record of the branch, `start` says where it was forked.
         """
         return dict(self._known(branch, start))
 
     def call(
         self, branch: str, slot: StepSlot, start: LedgerPoint | None = None
     ) -> Call | None:
-        """Returns one step that a branch knows of, as `live` does all of them."""
+        """Returns one step of a branch; see `live`."""
         return self._known(branch, start).get(slot)
 
     def _known(self, branch: str, start: LedgerPoint | None) -> StepsBySlot:
@@ -126,7 +126,7 @@ class LedgerState:
         return state.branch in self._lives(state, self._line)
 
     def at(self, state: LedgerPoint) -> StepsBySlot:
-        """Returns the steps of a branch as they were then."""
+        """Returns the steps of a branch in an earlier state."""
         return dict(self._lives(state, self._line).get(state.branch, {}))
 
     def _lives(self, state: LedgerPoint, line: "_LineState") -> StepsByBranch:
@@ -137,9 +137,9 @@ class LedgerState:
     def _after_rewind(
         self, live: StepsBySlot, state: LedgerPoint, line: "_LineState"
     ) -> StepsBySlot:
-        """Returns the steps that stand after going back to an earlier state.
+        """Returns the steps that stand after a rewind to an earlier state.
 
-        What happened outside has happened; what happened to files has not.
+        Steps that reached outside still stand; steps that changed files do not.
         """
         then = self._lives(state, line).get(state.branch, {})
         after = {
@@ -170,7 +170,7 @@ class LedgerState:
 
 
 class _LineState:
-    """Steps after the records of one line of pages."""
+    """The steps after the records of one line of ledger commits."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -202,11 +202,11 @@ class _LineState:
             self.live[record.branch][call.slot] = call
             return
         for branch, steps in self.live.items():
-            # Files of a fork lie elsewhere; the outside world is one for all.
+            # Branches have their own files, but share the outside world.
             if not call.outside and branch != record.branch:
                 continue
             if not self.joined and steps.get(call.slot) is known:
-                # Only a join puts a step beside its place.
+                # Only a join puts a step beside its own slot.
                 steps[call.slot] = call
                 continue
             for slot in places(call):
@@ -228,7 +228,7 @@ class _LineState:
             for slot, call in list(live.items()):
                 own = places(call)[0]
                 if slot != own and own in live and live[own].id == call.id:
-                    # It had to stand beside another one there, and has the place now.
+                    # It had to stand beside another step there, and has its own slot now.
                     del live[slot]
                 elif call.outside:
                     live[slot] = self.calls[call.id]._replace(slot=slot)
@@ -240,7 +240,7 @@ class _LineState:
         elif mine.id == call.id:
             live[slot] = merged(mine, call)._replace(slot=slot)
         else:
-            # Both sides ran it, each for itself.
+            # Both sides ran the step, each for itself.
             first, second = sorted((mine, call), key=weight)
             for other in [
                 key for key, step in live.items() if step.id in {first.id, second.id}
@@ -248,6 +248,6 @@ class _LineState:
                 del live[other]
             live[slot] = first._replace(slot=slot)
             if second.outside and second.standing:
-                # It is there in the world as well: it is listed, and can be undone.
+                # Its effect exists as well, so it is listed and can be undone.
                 beside = places(second)[1]
                 live[beside] = self.calls[second.id]._replace(slot=beside)
