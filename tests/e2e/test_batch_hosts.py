@@ -103,7 +103,7 @@ def charged(log: Path) -> list[tuple[int, str]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_host_that_is_cut_off_costs_no_record_and_repeats_no_effect(
+def test_a_host_that_is_unreachable_costs_no_record_and_repeats_no_effect(
     repo, tmp_path, cable
 ):
     if importlib.util.find_spec("distributed") is None:
