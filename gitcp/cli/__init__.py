@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# Commands that may do without click.
+# Commands that may run without click.
 _SIMPLE = frozenset({"save", "restore"})
 # `hook AGENT EVENT`
 _HOOK = 3
-# Options that may stand before the name of a command, those with which it does nothing, that
-# by which a restore does not ask, and those with which it does not scan first.
+# Options that may precede a command's name; options with which the command does nothing;
+# options by which a restore does not ask; and options with which it does not scan first.
 _ALSO = frozenset({"-q", "--quiet", "-v", "--verbose", "--no-pager", "--json"})
 _HELP = frozenset({"-h", "--help"})
 _YES = frozenset({"-y", "--yes"})
 _ELSEWHERE = frozenset({"--to", "--effects", "--continue", "--abort", "--dry-run"})
-# Commands that open the project around the current directory, and are waited for.
+# Commands that open the project around the current directory, and that users wait for.
 _OPENING = frozenset(
     {
         *("save", "log", "show", "diff", "restore", "undo", "status", "messages"),
@@ -32,7 +32,7 @@ _OPENING = frozenset(
 
 def entry() -> None:
     """Runs the command line and ends the process with its exit status."""
-    # A command is short and makes no cycles worth looking for while it starts.
+    # A command is short, so collecting cycles while it starts is not worth the time.
     gc.set_threshold(100_000, 20, 20)
     if None in (sys.stdin, sys.stdout, sys.stderr):
         _open_streams()
@@ -43,11 +43,11 @@ def entry() -> None:
 def _end(status: int) -> None:
     """Ends the process.
 
-    Python would first take apart all that was loaded. A hook, a save or a restore that
-    needed no click has closed its files and has no other thread: what is registered for
-    the end is all that is left to do.
+    Python would first tear down all loaded modules. A hook, save or restore that did not
+    load click has closed its files and has no other thread, so only the registered exit
+    functions are left to run.
     """
-    # No cycles are worth looking for: that would take a tenth of a small save.
+    # Do not collect cycles: that would take a tenth of the time of a small save.
     gc.freeze()
     threading = sys.modules.get("threading")
     if "click" in sys.modules or threading is None or threading.active_count() > 1:
@@ -62,9 +62,10 @@ def _end(status: int) -> None:
 
 
 def _open_streams() -> None:
-    """Gives a process that was started without one of the three streams an empty one.
+    """Opens /dev/null for each of the three streams that the process was started without.
 
-    As git does it: a file that is opened must not come to be what others print to.
+    git does the same: a file that gitcp opens must not get the number of a stream that
+    other code prints to.
     """
     number = os.open(os.devnull, os.O_RDWR)
     while number <= 2:  # noqa: PLR2004  stderr
@@ -79,7 +80,7 @@ def _open_streams() -> None:
 def main(arguments: "Sequence[str]") -> int:
     """Runs one command and returns its exit status."""
     if arguments == ["--version"]:
-        # Asked for by scripts at every turn; click takes longer to load than to run.
+        # Scripts ask for it often, and click takes longer to load than to run.
         from gitcp._version import __version__
 
         sys.stdout.write(f"gitcp {__version__}\n")
@@ -95,7 +96,7 @@ def main(arguments: "Sequence[str]") -> int:
         and arguments[0] == "hook"
         and "-" not in arguments[1][:1]
     ):
-        # A client waits for it, and click takes longer to load than the rest of it.
+        # A client waits for the hook, and click takes longer to load than the rest.
         _load_msgspec()
         from gitcp.cli.agent_hook import run as run_hook
 
@@ -107,7 +108,7 @@ def main(arguments: "Sequence[str]") -> int:
         from gitcp.cli.app import run
 
         return run(list(arguments))
-    # git works while the rest is loaded: that takes longer than what it is asked.
+    # git works while the other modules load, which takes longer than git's answers.
     from gitcp.worktree import comparison
 
     if _scans_at_once(words):
@@ -126,13 +127,13 @@ def main(arguments: "Sequence[str]") -> int:
 def _load_msgspec() -> None:
     """Loads msgspec without `typing_extensions`, which takes as long as msgspec itself.
 
-    msgspec prefers it for two functions that Python 3.11 has itself. Whatever else asks for
-    it later gets it.
+    msgspec prefers it for two functions that Python 3.11 has itself. Modules that import it
+    later get it.
     """
     name = "typing_extensions"
     if name in sys.modules or "msgspec" in sys.modules:
         return
-    # So Python is told that a module does not exist.
+    # None tells Python that the module does not exist.
     sys.modules[name] = None  # type: ignore[assignment]
     try:
         import msgspec  # noqa: F401
@@ -141,7 +142,7 @@ def _load_msgspec() -> None:
 
 
 def _run(arguments: "list[str]") -> int:
-    """Runs a command; click parses its arguments if they are not among the simplest."""
+    """Runs a command; click parses all but the simplest arguments."""
     if arguments[0] in _SIMPLE:
         from gitcp.cli import plain
 
@@ -164,9 +165,9 @@ def _opens(words: "Sequence[str]") -> bool:
 
 
 def _scans_at_once(words: "Sequence[str]") -> bool:
-    """Whether one that opens it has its work tree scanned.
+    """Whether a command that opens the project has its work tree scanned at once.
 
-    A restore that asks scans before it has the lock; one without a question does not.
+    A restore that asks scans before it has the lock; a restore that does not ask does not.
     """
     changes = words[0] in ("restore", "undo") and not _YES.isdisjoint(words)
     return words[0] == "save" or (changes and _ELSEWHERE.isdisjoint(words))

@@ -1,7 +1,7 @@
 """The process that makes the checkpoints of `gitcp acp`: one request per line.
 
-It is apart from the proxy: what a checkpoint needs, or what goes wrong with it, never delays
-or ends what passes between editor and agent.
+It is separate from the proxy, so a slow or failed checkpoint never delays or ends the
+connection between editor and agent.
 """
 
 import json
@@ -26,7 +26,7 @@ from gitcp.project import hook_log
 
 def main() -> None:
     """Answers requests until there are no more."""
-    # A terminal interrupts all that runs in it; the proxy decides when this ends.
+    # Ctrl-C interrupts all processes of a terminal, but the proxy decides when this one ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -35,7 +35,7 @@ def main() -> None:
         answer, sound = _answer(json.loads(line))
         os.write(answers, json.dumps(answer).encode() + b"\n")
         if not sound:
-            # What was cut short may have left anything behind: a new process has not.
+            # The interrupted work may have left any state behind; a new process starts clean.
             return
 
 
@@ -76,7 +76,7 @@ def _answer(request: dict[str, Any]) -> tuple[dict[str, Any], bool]:
     return failed, sound
 
 
-# If there is no project there is no log of its hooks.
+# Without a project there is no log of its hooks.
 NOT_OURS = frozenset({"no-repository"})
 
 if __name__ == "__main__":

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from gitcp import notices
 from gitcp.cli.guard import guarded, here, limited
 
-# Nothing a client sends is larger, but for what a tool has said.
+# In bytes. Only a tool's output can make a payload larger.
 _LIMIT = 256 * 1024 * 1024
 # Set by `gitcp acp` for the agent that it starts.
 _BEHIND = "GITCP_BEHIND_ACP"
 
 
 def run(agent: str, event: str, directory: str = ".") -> None:
-    """Handles one event of one client; prints what its agent has to know, if anything."""
+    """Handles one event of one client; prints a message to its agent, if there is one."""
     if os.environ.get(_BEHIND):
-        # The proxy that the agent runs behind makes the checkpoint of the same turn.
+        # The agent's proxy makes the checkpoint of the same turn.
         return
     where = here() if directory == "." else directory
 
     def work(started: float) -> bytes | None:
-        # git works while the rest is loaded: that takes longer than what it is asked.
+        # git works while the other modules load, which takes longer than git's answers.
         from gitcp.git import questions
 
         questions.start_early()
@@ -38,7 +38,7 @@ def run(agent: str, event: str, directory: str = ".") -> None:
 def answer(
     agent: str, event: str, sent: Callable[[], bytes], started: float
 ) -> bytes | None:
-    """Handles one event of one client, and returns what its agent has to know, if anything.
+    """Handles one event of one client, and returns a message to its agent, or None.
 
     Raises:
         GitcpError: nothing was saved.
@@ -49,8 +49,8 @@ def answer(
 
     what = f"{agent} {event}"
     client = registry.client(agent)
-    # The limit is a setting of the project, which the event names: until that is
-    # known the default holds.
+    # The limit is a setting of the project that the event names: until it is known, the
+    # default applies.
     with limited(_DEFAULT, what):
         received = turns.read_event(client, event, sent(), os.environ)
         if received is None:
@@ -75,12 +75,12 @@ def answer(
 
 
 _DEFAULT = 10.0
-# The share of the time in which large new files may be read.
+# The part of the time limit in which large new files may be read.
 _FOR_FILES = 0.6
 
 
 def _stdin() -> bytes:
-    """Returns what the client sent; nothing if it sends nothing."""
+    """Returns the client's payload; empty if the client sends none."""
     if sys.stdin is None or sys.stdin.closed or sys.stdin.isatty():
         return b""
     ready, _, _ = select.select([sys.stdin.buffer], [], [], _DEFAULT)

@@ -11,7 +11,7 @@ _KNOWN = ", ".join(registry.NAMES)
 
 
 def document(one: AgentHealth) -> dict[str, Any]:
-    """Returns the state of a client's hooks, as the interface describes it."""
+    """Returns the state of a client's hooks, in the form of the JSON interface."""
     return {
         "name": one.name,
         "installed": bool(one.installed),
@@ -33,13 +33,13 @@ def detail(one: AgentHealth) -> str:
 
 
 def problems(out: Output, one: AgentHealth, indent: int) -> None:
-    """Prints what is wrong with a client's hooks, and what to do."""
+    """Prints the problems of a client's hooks, with remedies."""
     for problem in one.problems:
         out.print(f"{'':{indent}} {safe(problem)}")
 
 
 def tell_other_names(out: Output, agent: str | None) -> None:
-    """Names the agents that gitcp knows, where nothing was found of one that it does not."""
+    """Lists the agents that gitcp knows, if the given agent is not one of them."""
     if agent is None or registry.known(agent):
         return
     out.note(f"gitcp knows no agent called {safe(agent)}: {_KNOWN}")

@@ -13,7 +13,7 @@ from gitcp.cli.emit import Output, color_wanted
 from gitcp.cli.helping import summary
 from gitcp.errors import UsageError
 
-# What --help shows under which heading: command -> module below gitcp.cli.commands,
+# The headings of --help, each with its commands: command -> module below gitcp.cli.commands,
 # imported on use, for start-up time.
 SECTIONS = {
     "Every day": {
@@ -212,25 +212,25 @@ def _parsed(out: Output, arguments: list[str]) -> Any:
         error = UsageError(exc.format_message(), hint=_try(exc))
         if not _is_hook(arguments):
             raise error from exc
-        # A client would act on the status: to Claude Code 2 is a veto.
+        # A client would act on the exit status: for Claude Code, 2 is a veto.
         boundary.report(out, error)
         return 0
     except click.Abort as exc:
         interrupted = KeyboardInterrupt()
-        # click raises its own error from the one that has them.
+        # click raises its own error from the error that has the notes.
         for note in getattr(exc.__cause__ or exc, "__notes__", ()):
             interrupted.add_note(note)
         raise interrupted from exc
 
 
 def _try(exc: click.ClickException) -> str:
-    """Returns which help to read after a usage error."""
+    """Returns the help command to suggest after a usage error."""
     context = exc.ctx if isinstance(exc, click.UsageError) else None
     return f"try `{context.command_path if context else 'gitcp'} --help`"
 
 
 def _is_hook(arguments: list[str]) -> bool:
-    """Whether a hook was called, perhaps by a line that another version wrote."""
+    """Whether a hook was called, even by a line that another version of gitcp wrote."""
     left = iter(arguments)
     for word in left:
         if word in {"-C", "--color"}:

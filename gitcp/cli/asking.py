@@ -12,15 +12,15 @@ from gitcp.project.workspace import Workspace
 from gitcp.trust.withheld import ASKED
 from gitcp.trust.withheld_text import change_of
 
-# What a reader can take in; more is looked at with `gitcp diff`.
+# The number of lines that a user can read at a prompt; `gitcp diff` shows more.
 _LINES = 60
 _PATHS = 20
 
 
 def ask_about_withheld(workspace: Workspace, plan: RestorePlan) -> RestoreRequest:
-    """Shows what dot paths and new programs hold and asks whether they may come, too.
+    """Shows the content of dot paths and new programs, and asks whether to restore them, too.
 
-    Returns the request that brings them if the answer is yes, else the request as it is.
+    Returns a request that restores them if the answer is yes, else the request unchanged.
     """
     asked = [left.path for left in plan.steps.left if left.reason in ASKED]
     if not asked:
@@ -44,7 +44,7 @@ def ask_about_withheld(workspace: Workspace, plan: RestorePlan) -> RestoreReques
 
 
 def _shown(headline: str, diff: Iterator[str] | None) -> Iterator[str]:
-    """Yields what would change at a path."""
+    """Yields the changes that a restore would make at a path."""
     yield safe_path(headline)
     if diff is None:
         yield "  too large to show, or not text; `gitcp cat` prints it"

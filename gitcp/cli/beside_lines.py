@@ -1,4 +1,4 @@
-"""Prints which turns ran beside a turn, and which checkpoints are inside it."""
+"""Prints the turns that ran beside a turn, and the checkpoints inside it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -15,10 +15,10 @@ from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace
 
 if TYPE_CHECKING:
-    # `log` does without it.
+    # `log` does not need it.
     from gitcp.checkpoints.turn_of import Turn
 
-# In a row of `log`.
+# How many turns a row of `log` names.
 _NAMED = 2
 _LISTED = 10
 
@@ -49,7 +49,7 @@ def beside_mark(spans: Sequence[Span]) -> str:
 def beside_lines(
     workspace: Workspace, spans: Sequence[Span], columns: int | None
 ) -> Iterator[str]:
-    """Yields a line for each: its number, its client, what it was asked."""
+    """Yields a line for each turn: its number, its client, its prompt."""
     for other in _others(workspace, spans[:_LISTED]):
         client = title_of(other.agent) if other.agent else "another conversation"
         asked = f' "{one_line(other.prompt)}"' if other.prompt else ""
@@ -64,7 +64,7 @@ def inside_lines(turn: "Turn", columns: int | None) -> Iterator[str]:
     inner = [one for one in turn.checkpoints[:-1] if one.trigger == BEFORE_COMMAND]
     for checkpoint in inner[-_LISTED:]:
         name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
-        # The turn's prompt, which ends the note, is there already.
+        # Cut the turn's prompt, which ends the note: the output has it already.
         note = one_line(checkpoint.note or "").partition("`: ")
         yield fit(f"  inside   {name} {note[0]}{note[1][:1]}".rstrip(), columns)
 
@@ -72,7 +72,7 @@ def inside_lines(turn: "Turn", columns: int | None) -> Iterator[str]:
 def beside_documents(
     workspace: Workspace, spans: Iterable[Span]
 ) -> list[dict[str, Any]]:
-    """Returns what JSON says of them."""
+    """Returns these turns for JSON."""
     return [
         {
             "number": other.span.last.number,

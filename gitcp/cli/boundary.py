@@ -19,7 +19,7 @@ from gitcp.errors import (
     WouldOverwriteError,
 )
 
-# Set where a shell asks for completions.
+# The variable that a shell sets to ask for completions.
 COMPLETE = "_GITCP_COMPLETE"
 _INTERNAL = 70
 _INTERRUPTED = 130
@@ -29,7 +29,7 @@ _CLOSED_PIPE = 141
 def output_for(arguments: list[str]) -> Output:
     """Returns the output of a command line that is not parsed yet.
 
-    Whether it is JSON has to be known before, for errors in the usage itself.
+    An error in the usage itself needs to know whether to print JSON.
     """
     out = Output()
     out.json = "--json" in arguments[: _end_of_options(arguments)]
@@ -52,10 +52,10 @@ def run(out: Output, work: Callable[[], Any]) -> int:
             write(f"  {note}\n".encode("utf-8", "backslashreplace"), err=True)
         return _INTERRUPTED
     except (BrokenPipeError, SystemExit) as exc:
-        # click ends a completion by an exit of its own, and a closed pipe likewise.
+        # click itself exits after a completion, and after a closed pipe.
         if isinstance(exc, SystemExit) and COMPLETE in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
-        # The reader of our output is gone; Python would complain again at exit.
+        # The reader of our output is gone; Python would report that again at exit.
         drop_output()
         return _CLOSED_PIPE
     except Exception as exc:  # noqa: BLE001  the boundary
@@ -72,7 +72,7 @@ def _work(out: Output, work: Callable[[], Any]) -> Any:
     try:
         return work()
     except UnsureFolderError as exc:
-        # Raised as the folder was looked for: nothing has been done yet.
+        # Raised during the search for the folder, before the command changed anything.
         from gitcp.cli import private_folder
 
         if not private_folder.again(out, exc):
@@ -81,7 +81,7 @@ def _work(out: Output, work: Callable[[], Any]) -> Any:
 
 
 def _limit(exc: Exception) -> StorageError | None:
-    """Returns what a limit of the system is to be reported as; None for anything else."""
+    """Returns the error to report for a reached limit of the system; None for other errors."""
     if not isinstance(exc, OSError) or exc.errno not in durable.LIMITS:
         return None
     try:
@@ -96,7 +96,7 @@ def _end_of_options(arguments: list[str]) -> int:
 
 
 def report(out: Output, exc: GitcpError) -> None:
-    """Says what went wrong, as text or as a JSON document."""
+    """Reports an error, as text or as a JSON document."""
     if out.json:
         document: dict[str, Any] = {
             "code": exc.code,

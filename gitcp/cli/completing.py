@@ -20,15 +20,15 @@ from gitcp.project.workspace import Workspace, open_workspace
 Items = list[CompletionItem[str]]
 _WORD = re.compile(r"[A-Z]+")
 _ABOUT = 50
-# The others would have to be quoted, each shell in its own way; and a name that came
-# from elsewhere must not become a command by a key.
+# Other names would need quoting, different for each shell; and completing a name that was
+# made elsewhere must not turn it into a command.
 _PLAIN = re.compile(r"[\w./:@%+=,~#-]+")
 
 
 def complete(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Items | None:
-    """Returns the values that may be meant; None if gitcp knows nothing of them."""
+    """Returns the candidate values; None if gitcp has none for this parameter."""
     words = _words(parameter)
     if "FILE" in words:
         return [CompletionItem(incomplete, type="file")]
@@ -56,7 +56,7 @@ def complete(
 
 
 def _words(parameter: click.Parameter) -> list[str]:
-    """Returns the words that stand for a parameter in the usage, as `[SEL] NAME`."""
+    """Returns a parameter's placeholders in the usage line, such as `[SEL] NAME`."""
     shown = parameter.metavar or (parameter.name or "").upper()
     return _WORD.findall(shown)
 
@@ -66,7 +66,7 @@ def _workspace(context: click.Context) -> Workspace:
 
 
 def _directory(context: click.Context) -> str:
-    # The root command has not run: it only parsed.
+    # The root command has not run; only its arguments are parsed.
     directory: str = context.find_root().params.get("directory") or "."
     return directory
 
@@ -79,7 +79,7 @@ def _given(context: click.Context, parameter: click.Parameter) -> tuple[str, ...
 def _checkpoints(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Iterator[Candidate]:
-    # Of `[SEL] NAME` and `[B] [PATH]...` it is the first word.
+    # In `[SEL] NAME` and `[B] [PATH]...` it is the first word.
     if not _given(context, parameter):
         yield from candidates.checkpoints(_workspace(context), incomplete)
 
@@ -124,7 +124,7 @@ def _topics(
 def _paths(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Iterator[Candidate]:
-    """Yields paths of the checkpoint that stands before them in the command."""
+    """Yields paths of the checkpoint that precedes them in the command."""
     del parameter
     named = [
         value
@@ -165,7 +165,7 @@ def words_of(line: str) -> tuple[list[str], str]:
     try:
         words = shlex.split(line)
     except ValueError:
-        # In the middle of a quoted word.
+        # The cursor is inside a quoted word.
         words = line.split()
     if not line or line[-1].isspace():
         return words[1:], ""

@@ -1,7 +1,7 @@
 """Completion scripts for bash, zsh and fish, and how candidates are passed to each.
 
 click's own scripts show no descriptions in bash, cut them at a comma in fish, and break
-words at a colon, which selectors have.
+words at a colon, which selectors contain.
 """
 
 import os
@@ -116,7 +116,7 @@ class _Values(base.ShellComplete):
 
         if "COMP_LINE" in os.environ:
             return words_of(os.environ["COMP_LINE"])
-        # A script of an older gitcp is still in use in this shell.
+        # This shell still uses the script of an older gitcp.
         words = base.split_arg_string(os.environ["COMP_WORDS"])
         at = os.environ["COMP_CWORD"]
         if at.isdigit():
@@ -126,7 +126,7 @@ class _Values(base.ShellComplete):
     def get_completions(
         self, args: list[str], incomplete: str
     ) -> list[CompletionItem[str]]:
-        """Returns what may be meant."""
+        """Returns the candidates."""
         from gitcp.cli.completing import complete
 
         context = base._resolve_context(  # noqa: SLF001  click has no other way
@@ -140,7 +140,7 @@ class _Values(base.ShellComplete):
         return found.shell_complete(context, incomplete)
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Returns a line with type, value and description, tabs between them."""
+        """Returns a line with type, value and description, separated by tabs."""
         about = " ".join((item.help or "").split())
         if "COMP_LINE" not in os.environ:
             return f"{item.type},{item.value}"
@@ -154,7 +154,7 @@ class Bash(_Values):
     source_template = _BASH
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Returns a line whose value lacks what bash keeps: up to the last colon."""
+        """Returns a line whose value lacks the part up to the last colon, which bash keeps."""
         line = os.environ.get("COMP_LINE", "")
         word = self.get_completion_args()[1]
         if ":" in word and ":" in os.environ.get("COMP_WORDBREAKS", ":") and line:
@@ -181,6 +181,6 @@ SHELLS: dict[str, type[_Values]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 
 
 def register() -> None:
-    """Has click use these instead of its own."""
+    """Makes click use these scripts instead of its own."""
     for shell in SHELLS.values():
         base.add_completion_class(shell)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.diff import FileDiff
     from gitcp.checkpoints.spoken_turns import SpokenTurn
 
-    # It brings everything that restoring needs; most commands need none of it.
+    # It imports everything that restoring needs; most commands need none of it.
     from gitcp.sync.preview import Foretold
 
 
 def path_fields(path: bytes) -> dict[str, str]:
-    """Returns `path`, and `path_b64` where the path is not UTF-8."""
+    """Returns `path`, and `path_b64` if the path is not UTF-8."""
     fields = {"path": show_path(path)}
     if not is_text(path):
         fields["path_b64"] = base64.b64encode(path).decode()
@@ -31,7 +31,7 @@ def path_fields(path: bytes) -> dict[str, str]:
 
 
 def checkpoint(checkpoint: Checkpoint | None) -> dict[str, Any] | None:
-    """Returns a checkpoint as the interface describes it."""
+    """Returns a checkpoint in the form of the JSON interface."""
     if checkpoint is None:
         return None
     manifest = checkpoint.manifest
@@ -101,7 +101,7 @@ def decisions(entries: Iterable[Decision]) -> list[dict[str, Any]]:
 def reasons(
     entries: Iterable[Decision], taken_back: Container[Decision]
 ) -> list[dict[str, Any]]:
-    """Returns decision entries; those whose files went back say so."""
+    """Returns decision entries, with a mark on those whose changes a restore took back."""
     return [
         {**_decision(entry), "taken_back": entry in taken_back} for entry in entries
     ]
@@ -115,7 +115,7 @@ def changes(changes: Iterable[tree.Change]) -> list[dict[str, Any]]:
 def changes_and_renames(
     changes: Iterable[tree.Change], renamed: Mapping[bytes, bytes]
 ) -> list[dict[str, Any]]:
-    """Returns changed paths; `renamed` has what they were renamed from, by path."""
+    """Returns changed paths; `renamed` has the old path of each renamed one."""
     targets = {old: new for new, old in renamed.items()}
     return [
         {
@@ -144,7 +144,7 @@ def file_diffs(files: Iterable["FileDiff"]) -> list[dict[str, Any]]:
 
 
 def _renamed(old: bytes | None, new: bytes | None) -> dict[str, str | None]:
-    """Returns the other side of a rename, for either of its paths; else nothing."""
+    """Returns the other side of a rename, for either of its paths; else an empty dict."""
     return (
         {"renamed_from": _path(old), "renamed_to": _path(new)}
         if old is not None or new is not None
@@ -161,7 +161,7 @@ def _mode(entry: tree.Entry | None) -> str | None:
 
 
 def spoken(turn: "SpokenTurn | None") -> dict[str, Any]:
-    """Returns what was asked, which tools ran, and the answer."""
+    """Returns a turn's prompt, its tool calls, and the answer."""
     return {
         "prompt": _unicode(turn.prompt) if turn else None,
         "tools": [
@@ -173,12 +173,12 @@ def spoken(turn: "SpokenTurn | None") -> dict[str, Any]:
 
 
 def _unicode(text: str | None) -> str | None:
-    """Returns a text without the halves of characters that JSON may hold."""
+    """Returns a text without lone surrogates, which JSON may hold."""
     return text.encode("utf-8", "replace").decode() if text is not None else None
 
 
 def skipped(entries: Iterable[Skipped]) -> list[dict[str, Any]]:
-    """Returns what was not captured."""
+    """Returns the paths that were not captured."""
     return [{**path_fields(path), "reason": reason} for path, reason in entries]
 
 
@@ -188,12 +188,12 @@ def steps(plan: "FilePlan") -> list[dict[str, Any]]:
 
 
 def left(paths: "Iterable[Left]") -> list[dict[str, Any]]:
-    """Returns what a restore leaves as it is."""
+    """Returns the paths that a restore leaves as they are."""
     return [{**path_fields(path), "reason": reason} for path, reason in paths]
 
 
 def withheld(preview: "Foretold | None") -> dict[str, Any]:
-    """Returns what a restore without trust would leave out."""
+    """Returns the changes that a restore without trust would withhold."""
     return {
         "paths": left(preview.paths) if preview else [],
         "conversation": preview.agent if preview else None,

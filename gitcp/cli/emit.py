@@ -1,4 +1,4 @@
-"""Printing: safe text, colours, JSON, progress. Results to stdout, the rest to stderr."""
+"""Prints safe text, colours, JSON and progress: results to stdout, the rest to stderr."""
 
 import codecs
 import os
@@ -22,7 +22,7 @@ _BIDI = frozenset(
 
 
 def safe(text: str) -> str:
-    """Returns text that cannot steer a terminal; newlines and tabs stay."""
+    """Returns text that cannot control a terminal; newlines and tabs stay."""
     if text.isprintable():
         return text
     return "".join(
@@ -35,19 +35,19 @@ def safe(text: str) -> str:
 
 
 def safe_path(path: bytes | str) -> str:
-    """Returns a path on one line, safe: newlines and tabs are escaped, as git does it."""
+    """Returns a path as safe text on one line: newlines and tabs are escaped, as in git."""
     text = show_path(path) if isinstance(path, bytes) else path
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 def one_line(text: str, width: int = 0) -> str:
-    """Returns the first line of a text, safe, cut to a width if one is given."""
+    """Returns the first line of a text as safe text, cut to a width if one is given."""
     line = safe(text.strip().split("\n", 1)[0].replace("\t", " "))
     return line[: width - 1] + "…" if width and len(line) > width else line
 
 
 def color_wanted(choice: str, stream: TextIO) -> bool:
-    """Whether to colour: the flag, NO_COLOR, FORCE_COLOR, TERM, the terminal."""
+    """Whether to colour, by the flag, NO_COLOR, FORCE_COLOR, TERM and the terminal."""
     if choice != "auto":
         return choice == "always"
     if os.environ.get("NO_COLOR"):
@@ -57,11 +57,11 @@ def color_wanted(choice: str, stream: TextIO) -> bool:
     return os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-# Around what `Output.style` adds. No text from elsewhere can know it.
+# Marks what `Output.style` adds. No foreign text can contain it, because it is random.
 _MARK = f"\0{os.urandom(8).hex()}\0"
 
 
-# What ends a style, and what begins one, by name: the numbers of ECMA-48.
+# The sequence that ends a style, and the numbers of ECMA-48 that begin one, by name.
 _PLAIN = "\033[0m"
 _FOREGROUND = {
     name: number
@@ -73,21 +73,21 @@ _ON_AND_OFF = {"bold": (1, 22), "dim": (2, 22), "underline": (4, 24)}
 
 
 def _printable(text: str) -> bytes:
-    """Returns the bytes of a line; all but the styles between marks is made safe."""
+    """Returns the bytes of a line, safe except for the styles between marks."""
     parts = text.split(_MARK)
     parts[::2] = map(safe, parts[::2])
     return "".join(parts).encode("utf-8", "backslashreplace")
 
 
 def unstyled(text: str) -> str:
-    """Returns a line without what `Output.style` added: as long as it looks."""
+    """Returns a line without the parts that `Output.style` added: as long as it looks."""
     return "".join(text.split(_MARK)[::2])
 
 
 def spans(text: str) -> Iterator[tuple[str, str]]:
     """Yields the parts of a line, each behind the escape sequences that style it.
 
-    The parts are safe; newlines and tabs are none of them.
+    The parts are safe; newlines and tabs are not among them.
     """
     style = ""
     for at, part in enumerate(text.split(_MARK)):
@@ -98,9 +98,10 @@ def spans(text: str) -> Iterator[tuple[str, str]]:
 
 
 def folded(text: str, less: int = 0) -> str:
-    """Returns a text that breaks between words, as wide as the terminal.
+    """Returns a text broken between words to the width of the terminal.
 
-    The last line leaves `less` columns free. If stdout is no terminal it stays as it is.
+    The last line leaves `less` columns free. If stdout is not a terminal, the text is
+    unchanged.
     """
     from gitcp.cli import layout
 
@@ -117,19 +118,19 @@ def _shown(text: str) -> str:
 
 
 def _say(raw: bytes) -> None:
-    """Prints to stderr; a stderr that cannot be written is not a reason to fail."""
+    """Prints to stderr; does not fail if stderr cannot be written."""
     with suppress(OSError):
         write(raw + b"\n", err=True)
 
 
 def _at_terminal(raw: bytes, terminal: bool) -> bytes:
-    """Returns JSON with what could steer a terminal as escapes, if it goes to one."""
+    """Returns JSON for a terminal with escapes for all characters that could control it."""
     text = raw.decode("utf-8", "backslashreplace")
     if not terminal or text.isprintable():
         return raw
     import json
 
-    # Outside of strings JSON is plain ASCII, so that only strings change.
+    # Outside strings JSON is plain ASCII, so only strings change.
     return "".join(
         char if safe(char) == char else json.dumps(char)[1:-1] for char in text
     ).encode()
@@ -140,14 +141,14 @@ def writing() -> Iterator[None]:
     """Distinguishes a full disk behind the output from all other failures.
 
     Raises:
-        StorageError: what was printed cannot be written; a closed pipe is no such case.
+        StorageError: the output cannot be written; not raised for a closed pipe.
     """
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as exc:
-        # What is still in the buffer would be tried, and complained about, at exit.
+        # At exit Python would try to write the buffer, and report the error again.
         drop_output()
         raise StorageError(
             f"the output cannot be written: {exc.strerror}",
@@ -157,7 +158,7 @@ def writing() -> Iterator[None]:
 
 
 def drop_output() -> None:
-    """Sends what is still to be printed to nowhere."""
+    """Discards all further output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -195,7 +196,7 @@ class Output:
         self.verbose = False
         self.color = False
         self.json = False
-        # Whether a pager may be used, and whether what is printed goes to one.
+        # Whether a pager may be used, and whether the output goes to one.
         self.pager = True
         self.paged = False
         self.directory = "."
@@ -215,11 +216,11 @@ class Output:
         return f"{_MARK}{start}{_MARK}{text}{_MARK}{_PLAIN}{_MARK}"
 
     def print(self, text: str = "", *, whole: bool = False) -> None:
-        """Prints a line of the result; only what `style` made steers a terminal.
+        """Prints a line of the result; only the codes of `style` control a terminal.
 
-        A terminal gets it broken between words, unless it is to stay `whole`: what is
-        copied from the screen, or is not ours. If a command that changes something is
-        to be quiet, there is none.
+        On a terminal the line is broken between words, unless it is `whole`: a text that
+        users copy from the screen, or foreign text. Prints nothing if a command that changes
+        something is called with `-q`.
         """
         if self.silent:
             return
@@ -232,10 +233,10 @@ class Output:
         self._say(_printable(text if whole else folded(text)))
 
     def raw(self, data: bytes) -> None:
-        """Prints bytes as they are."""
+        """Prints bytes as they are, but safe text to a terminal."""
         self._progress.clear()
         if self.paged or sys.stdout.isatty():
-            # A terminal obeys what it is sent; a file or a pipe gets every byte.
+            # A terminal would obey control sequences; a file or a pipe gets every byte.
             data = safe(self._decoder.decode(data)).encode("utf-8", "backslashreplace")
         with writing():
             sys.stdout.flush()
@@ -243,16 +244,16 @@ class Output:
             sys.stdout.buffer.flush()
 
     def note(self, text: str) -> None:
-        """Says something that is not the result, to stderr."""
+        """Prints a message that is not the result to stderr."""
         if not self.quiet:
             self._say(_printable(folded(text)))
 
     def warn(self, text: str) -> None:
-        """Says something that a user must not miss, to stderr."""
+        """Prints a message that a user must not miss to stderr."""
         self._say(_printable(folded(f"gitcp: warning: {text}")))
 
     def error(self, message: str, hint: str | None) -> None:
-        """Says what went wrong, and the way out."""
+        """Prints an error and its hint."""
         self._say(
             _printable(
                 folded(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}")
@@ -264,7 +265,7 @@ class Output:
         self.json_text(msgspec.json.encode(document) + b"\n")
 
     def json_text(self, raw: bytes) -> None:
-        """Prints JSON as it is; on a terminal what could steer it is escaped."""
+        """Prints JSON as it is; escapes characters that could control a terminal."""
         self.raw(_at_terminal(raw, self.paged or sys.stdout.isatty()))
 
     def error_document(self, document: dict[str, Any]) -> None:
@@ -276,7 +277,7 @@ class Output:
     def _say(self, raw: bytes) -> None:
         self._progress.clear()
         if self.paged and sys.stderr.isatty():
-            # In the pager, next to the lines that it is about.
+            # In the pager it appears next to the lines that it is about.
             with writing():
                 write(raw + b"\n")
             return
@@ -285,7 +286,7 @@ class Output:
     def confirm(
         self, question: str, *, yes: bool, diff: Callable[[], None] | None = None
     ) -> None:
-        """Asks, unless `yes` was given; the answer `d` shows a `diff` and asks again.
+        """Asks the user, unless `yes` was given; the answer `d` shows a `diff` and asks again.
 
         Raises:
             ConfirmationError: there is no terminal to ask at.
@@ -307,26 +308,26 @@ class Output:
             )
         else:
             agreed = _agreed(question, diff)
-        # A person took that time, not gitcp.
+        # The user took that time, not gitcp.
         self._progress.begin()
         if not agreed:
             raise NothingToDoError("nothing was changed")
 
     def transient(self, text: str) -> None:
-        """Shows what is being done, once it has taken half a second, until it is done.
+        """Shows the current work once it has taken half a second, until it is done.
 
-        Only at a terminal, and not with `-q` or JSON.
+        Only on a terminal, and not with `-q` or JSON.
         """
         if not (self.quiet or self.json):
             self._progress.show(one_line(text))
 
     def progress(self, doing: str) -> Callable[[int, int], None]:
-        """Returns a callback that shows how many of how many parts are done."""
+        """Returns a callback that shows the number of parts done, and of all parts."""
         return lambda done, total: self._count(doing, done, total)
 
     @contextmanager
     def showing_progress(self) -> Iterator[None]:
-        """Shows the progress of what is done inside, and takes the line away."""
+        """Shows the progress of the work inside, and removes the line at the end."""
         self._progress.begin()
         hidden = self.quiet or self.json or not sys.stderr.isatty()
         try:
@@ -337,7 +338,7 @@ class Output:
 
     def _count(self, doing: str, done: int, total: int) -> None:
         if done + 1 == total:
-            # What comes next may be another program, which knows of no line.
+            # Another program may print next, and does not know of the line.
             self._progress.clear()
         elif self._progress.is_due():
             self.transient(f"{doing} {done:,} of {total:,}")

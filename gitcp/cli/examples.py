@@ -1,4 +1,4 @@
-"""Examples for the help of each command: a line as it is typed, and what it does."""
+"""Examples for the help of each command: a line as the user types it, and its effect."""
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "save": (

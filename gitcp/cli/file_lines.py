@@ -9,7 +9,7 @@ from gitcp.cli.layout import cells, pad
 from gitcp.cli.render import SIGNS, change_lines, count
 from gitcp.format.tree import Change
 
-# So many files are listed one by one, and so many lines are made of more.
+# Up to so many files are listed one by one; more are grouped into at most so many lines.
 _FILES = 20
 _GROUPS = 20
 _SIGNS = {"added": "+", "modified": "~", "deleted": "-"}
@@ -21,7 +21,7 @@ _HEADS = (
 
 
 def arrow(old: bytes, new: bytes) -> str:
-    """Returns how a rename is written."""
+    """Returns the notation of a rename."""
     return f"{safe_path(old)} → {safe_path(new)}"
 
 
@@ -30,7 +30,7 @@ def grouped_lines(
 ) -> Iterator[str]:
     """Yields a line for each file, or for each directory with the number of its files.
 
-    `renamed` has what paths were renamed from.
+    `renamed` has the old paths of renamed files.
     """
     left = set(renamed.values())
     shown = [change for change in changes if change.path not in left]
@@ -55,7 +55,7 @@ def grouped_lines(
 
 
 def _groups(changes: Iterable[Change]) -> dict[bytes, list[Change]]:
-    """Returns changes by directory; by one further up, where there are too many."""
+    """Returns changes by directory; uses parent directories if there are too many."""
     folders = [(change.path.split(b"/")[:-1], change) for change in changes]
     depth = max(len(folder) for folder, _ in folders)
     while True:
@@ -68,7 +68,7 @@ def _groups(changes: Iterable[Change]) -> dict[bytes, list[Change]]:
 
 
 def stat_lines(out: Output, files: Sequence[FileDiff]) -> Iterator[str]:
-    """Yields a line for each file, with how many lines were added and deleted."""
+    """Yields a line for each file, with the numbers of added and deleted lines."""
     shown = [file for file in files if file.renamed_to is None]
     names = [
         arrow(file.renamed_from, file.change.path)
@@ -89,7 +89,7 @@ def stat_lines(out: Output, files: Sequence[FileDiff]) -> Iterator[str]:
 
 
 def patch_lines(out: Output, patch: bytes) -> Iterator[str]:
-    """Yields the lines of a patch, safe, and coloured as git does it."""
+    """Yields the lines of a patch, safe, and coloured as in git."""
     for raw in patch.split(b"\n")[:-1]:
         yield colored(out, safe(raw.decode("utf-8", "backslashreplace")))
 
@@ -103,7 +103,7 @@ def colored(out: Output, line: str) -> str:
 
 
 def changed_files(changes: Sequence[Change], renamed: Mapping[bytes, bytes]) -> str:
-    """Returns how many files changed, for a heading: `3 changed, 1 of them renamed`."""
+    """Returns the number of changed files for a heading: `3 changed, 1 of them renamed`."""
     total = len(changes) - len(renamed)
     more = f", {count(len(renamed), 'rename')}" if renamed else ""
     return f"{total:,} changed{more}"

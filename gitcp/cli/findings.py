@@ -22,7 +22,7 @@ _WORDS = {
 
 
 def documents(findings: Iterable[Finding]) -> list[dict[str, Any]]:
-    """Returns secrets by rule, fingerprint and places; a value never gets here."""
+    """Returns secrets by rule, fingerprint and places; never with their values."""
     return [
         {
             "fingerprint": finding.fingerprint,
@@ -46,7 +46,7 @@ def documents(findings: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def show(out: Output, findings: Iterable[Finding]) -> None:
-    """Says where secrets lie, to stderr."""
+    """Prints the places of secrets to stderr."""
     for finding in findings:
         name = out.style(finding.fingerprint, fg="yellow", bold=True)
         out.tell(f"  {name}  {safe(finding.rule)}")
@@ -74,7 +74,7 @@ def _place(place: Place) -> str:
 
 
 def progress(out: Output) -> Callable[[int], None]:
-    """Returns a progress display of how many objects were scanned."""
+    """Returns a callback that shows the number of scanned objects."""
 
     def show_count(done: int) -> None:
         if done % _OBJECTS == 0:

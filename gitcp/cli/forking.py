@@ -27,7 +27,7 @@ def fork_into_worktree(
     *,
     trust: bool,
 ) -> Handed:
-    """Forks into a new work tree, and says how its conversation continues."""
+    """Forks into a new work tree, and prints how to continue its conversation."""
     directory = Path(out.directory, worktree)
     first, steps = ops.fork_into_worktree(
         workspace, start, name, directory, trust=trust
@@ -44,7 +44,7 @@ def fork_into_worktree(
 def fork_at_present(
     out: Output, workspace: Workspace, start: Checkpoint, name: str, *, trust: bool
 ) -> Handed:
-    """Forks where the files are already those of the start."""
+    """Forks at a checkpoint whose files the work tree already has."""
     first = ops.fork_here(workspace, start, name)
     with written_back(workspace, first, source=start, trust=trust) as handed:
         print_fork(out, first, None, handed)
@@ -58,7 +58,7 @@ def print_fork(
     handed: Handed,
     left: tuple[Left, ...] = (),
 ) -> None:
-    """Says what a fork made; `more` is where its files are."""
+    """Prints the result of a fork; `more` says where its files are."""
     if out.json:
         out.document(
             {

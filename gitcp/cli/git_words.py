@@ -9,7 +9,7 @@ _WHO = (
 )
 _NO_NEED = "you do not need it: `gitcp save` works in any git repository"
 
-# By the command of git.
+# git's command -> the hint to gitcp's.
 POINTERS = {
     "add": _NO_NEED,
     "annotate": _WHO,

@@ -15,17 +15,17 @@ _DISABLE = "GITCP_DISABLE"
 
 
 class OutOfTimeError(Exception):
-    """The hook's time is over."""
+    """The hook has run out of time."""
 
 
 def guarded(
     what: str, work: Callable[[float], bytes | None], *, directory: str
 ) -> None:
-    """Does a hook's work; whatever goes wrong is a line in `hooks.log`, and no more.
+    """Does a hook's work; any failure only becomes a line in `hooks.log`.
 
-    `work` is given the moment it started, as `time.monotonic()` tells it. It may narrow
-    its own limit with `limited`. What it returns is all that is printed.
-    `GITCP_DISABLE` in the environment turns hooks off.
+    `work` gets its start time, from `time.monotonic()`. It may narrow its own limit with
+    `limited`. Only its return value is printed. `GITCP_DISABLE` in the environment turns
+    hooks off.
     """
     if is_disabled():
         return
@@ -46,7 +46,7 @@ def guarded(
         for text in noted:
             _log(directory, what, started, f"warning: {text}")
     if output:
-        # If the client has closed its end there is no one to tell.
+        # The client may have closed its end of the pipe.
         with suppress(OSError):
             os.write(1, output)
 
@@ -57,7 +57,7 @@ def is_disabled() -> bool:
 
 
 def _log(directory: str, what: str, started: float, text: str) -> None:
-    # A hook that has nothing to tell does not wait for what it takes to tell it.
+    # Only a hook that has something to log loads this module.
     from gitcp.project.hook_log import write
 
     write(directory, what, started, text)
@@ -65,7 +65,7 @@ def _log(directory: str, what: str, started: float, text: str) -> None:
 
 @contextmanager
 def limited(seconds: float, what: str) -> Iterator[None]:
-    """Ends what is inside after a time, by an exception that `guarded` notes."""
+    """Ends the work inside after a time, by an exception that `guarded` logs."""
 
     def over(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -82,7 +82,7 @@ def limited(seconds: float, what: str) -> Iterator[None]:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Sends both output streams to nowhere: a client may act on what a hook prints."""
+    """Discards both output streams, because a client may act on a hook's output."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     kept: list[tuple[int, int]] = []
     try:
@@ -99,7 +99,7 @@ def _silenced() -> Iterator[None]:
 
 
 def here() -> str:
-    """Returns the directory a hook was started in; `/` where that one is gone."""
+    """Returns the directory that a hook was started in; `/` if that is gone."""
     try:
         return str(Path.cwd())
     except OSError:

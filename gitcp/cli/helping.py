@@ -4,7 +4,7 @@ import re
 
 import click
 
-# Every command has them: one line instead of three.
+# Every command has these options, so its help lists them in one line instead of three.
 _COMMON = frozenset({"--json", "--quiet", "--help"})
 _RANGE = r"\s*\[x>=\d+\]$"
 
@@ -15,7 +15,7 @@ class Command(click.Command):
     def format_options(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        """Writes the choices of arguments, the command's own options, and the others."""
+        """Writes the choices of arguments, the command's own options, and the common ones."""
         choices = [
             (each.metavar or each.human_readable_name, f"one of {_names(each.type)}")
             for each in self.params

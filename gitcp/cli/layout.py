@@ -19,7 +19,7 @@ _behind: int | None = None
 
 @contextmanager
 def terminal_of(columns: int | None) -> Iterator[None]:
-    """Has `width` return so many columns meanwhile, wherever stdout leads."""
+    """Makes `width` return so many columns inside, wherever stdout leads."""
     global _behind  # noqa: PLW0603  one terminal, as there is one stdout
     before, _behind = _behind, columns
     try:
@@ -29,7 +29,7 @@ def terminal_of(columns: int | None) -> Iterator[None]:
 
 
 def width() -> int | None:
-    """Returns the columns of the terminal; None if stdout is none: nothing is cut."""
+    """Returns the columns of the terminal; None, for no limit, if stdout is not one."""
     if _behind is not None:
         return _behind
     if not sys.stdout.isatty():
@@ -40,7 +40,7 @@ def width() -> int | None:
 
 
 def cells(text: str) -> int:
-    """Returns how many columns a text takes in a terminal."""
+    """Returns the number of columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     # Most text needs no table of wide characters.
@@ -50,18 +50,18 @@ def cells(text: str) -> int:
 
 
 def fit(text: str, room: int | None) -> str:
-    """Returns a text, cut to so many columns where it is longer."""
+    """Returns a text, cut to so many columns if it is longer."""
     if room is None or cells(text) <= room:
         return text
     kept = text
     while kept and cells(kept) > room - 1:
-        # Wide characters take two columns: a first guess, then one by one.
+        # Wide characters take two columns: cut by a first guess, then one by one.
         kept = kept[: max(0, min(len(kept) - 1, room - 1))]
     return f"{kept}…"
 
 
 def wrap(text: str, room: int | None) -> Iterator[str]:
-    """Yields a line in parts of so many columns, broken at spaces if there are some."""
+    """Yields a line in parts of so many columns, broken at spaces if there are any."""
     if room is None:
         yield text
         return
@@ -79,8 +79,8 @@ def wrap(text: str, room: int | None) -> Iterator[str]:
         yield text
 
 
-# A label and what stands behind it in a column, or a point of a list: lines that continue it
-# begin below the text.
+# A label before a text in a column, or a bullet of a list: continuation lines are indented to
+# the text.
 _LABEL = r"\s*(?:[*>•-] |(?:\S{1,24} {2,}){1,2})?"
 _WORD = r"(\s*)(\S+)"
 
@@ -90,8 +90,9 @@ def folded(
 ) -> Iterator[str]:
     """Yields a line as lines of so many columns, broken between words.
 
-    `bare` returns a text without what takes no column. A word that is longer than a line
-    stays whole: it may be a path or an id. Only in scripts without spaces it is broken.
+    `bare` returns a text without the sequences that take no column. A word that is longer
+    than a line stays whole, because it may be a path or an id. Only a word in a script
+    without spaces is broken.
     """
     if room is None or cells(bare(text)) <= room:
         yield text
@@ -104,7 +105,7 @@ def folded(
         gap, word = found.groups()
         longer = cells(bare(word)) > room - indent
         if longer and not bare(word).isascii() and bare(word) == word:
-            # Breaks are allowed anywhere in it.
+            # This word may be broken anywhere.
             start = f"{line}{gap}"
             if cells(bare(start)) > room - 2:
                 yield line
@@ -135,17 +136,17 @@ def _fitting(text: str, start: int, room: int) -> int:
 
 
 def pad(text: str, columns: int) -> str:
-    """Returns a text with spaces behind it, up to so many columns."""
+    """Returns a text padded with spaces to so many columns."""
     return text + " " * max(0, columns - cells(text))
 
 
 def age(created: str, now: float | None = None) -> str:
-    """Returns how long ago a checkpoint was made, for people: `5 min ago`."""
+    """Returns the age of a checkpoint for people: `5 min ago`."""
     return age_of(datetime.datetime.fromisoformat(created).timestamp(), now)
 
 
 def age_of(moment: float, now: float | None = None) -> str:
-    """Returns how long ago a moment was, given in seconds since 1970."""
+    """Returns the age of a moment, which is given in seconds since 1970."""
     passed = (time.time() if now is None else now) - moment
     if passed < _MINUTE:
         return "just now" if passed > -_MINUTE else _day_of(moment)

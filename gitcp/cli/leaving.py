@@ -18,18 +18,18 @@ from gitcp.project.workspace import Workspace, open_workspace
 
 _USER = SCOPES[0]
 _SKILL = "skill"
-# The one setting that stays, where hooks of the user's own would continue.
+# The only setting that stays if the user's own hooks would make checkpoints again.
 _OFF = "autoCheckpoint"
 _SHOWN = 10
-# Commands to copy from the screen begin so.
+# How commands to copy from the screen begin.
 _COMMAND = "  gitcp "
 
 
 class _Plan(NamedTuple):
-    """What is there; `user` are hooks and skills that all projects of the user share.
+    """The installed parts; `user` are hooks and skills that all the user's projects share.
 
-    `stays` are those of them that are not asked about. `store` is the private store that a
-    folder without git has.
+    `stays` are such hooks and skills that gitcp does not ask about. `store` is the private
+    store of a folder without git.
     """
 
     project: tuple[Done, ...]
@@ -40,7 +40,7 @@ class _Plan(NamedTuple):
     store: str | None = None
 
     def kept(self, answers: "_Answers") -> tuple[Done, ...]:
-        """Returns what stays in the user's own settings."""
+        """Returns the parts that stay in the user's own settings."""
         return (*self.stays, *(() if answers.user else self.user))
 
 
@@ -50,14 +50,14 @@ class _Answers(NamedTuple):
 
 
 def everything(out: Output, *, scope: str | None, dry_run: bool, yes: bool) -> None:
-    """Removes all that is gitcp's here, as far as the user says so.
+    """Removes all parts of gitcp here that the user agrees to remove.
 
     With a `scope` other than `user`, the user's own settings stay as they are.
 
     Raises:
         ConfirmationError: there is no terminal to ask at, and `yes` was not given.
-        NothingToDoError: the answer was no, or there is nothing of gitcp's.
-        PartialError: something was changed by hand, and was left alone.
+        NothingToDoError: the answer was no, or gitcp has nothing here.
+        PartialError: a file was changed by hand, and was left alone.
     """
     workspace = open_workspace(out.directory)
     places = resume.place(workspace.top)
@@ -132,7 +132,7 @@ def _checkpoints_question(plan: _Plan) -> str:
 
 
 def _lines(plan: _Plan, workspace: Workspace) -> Iterator[str]:
-    """Yields what would be removed, what exists nowhere else, and how to keep that."""
+    """Yields the parts to remove, the checkpoints without another copy, and how to keep them."""
     yield f"gitcp in {safe_path(str(workspace.top))}:"
     for done in plan.project:
         scope = f" ({done.scope})" if done.scope else ""
@@ -177,10 +177,10 @@ def _only_here(plan: _Plan) -> Iterator[str]:
 def _carry_out(
     workspace: Workspace, places: ClientPlaces, plan: _Plan, answers: _Answers
 ) -> tuple[list[str], Remains]:
-    """Removes what was agreed on; returns what was left alone, and of the checkpoints."""
+    """Removes the agreed parts; returns those left alone, and the result for checkpoints."""
     left: list[str] = []
     chosen = [*plan.project, *(plan.user if answers.user else ())]
-    # A skill counts as installed only where all of it is there.
+    # A skill counts as installed only if all its files are there.
     scopes = [(_SKILL, "project"), *([(_SKILL, _USER)] if answers.user else [])]
     pairs = [(done.what, done.scope) for done in chosen] + scopes
     store = plan.store
@@ -209,14 +209,14 @@ def _carry_out(
 
 
 def _settings(plan: _Plan, answers: _Answers) -> list[str]:
-    """Returns the settings that go: not the one by which hooks that stay do nothing."""
+    """Returns the settings to remove, except the one that turns off remaining hooks."""
     stays = _calls_here(plan.kept(answers))
     off = f"gitcp.{_OFF}".lower()
     return [name for name in plan.own.settings if not (stays and name == off)]
 
 
 def _calls_here(kept: Iterable[Done]) -> bool:
-    """Whether hooks that stay would make checkpoints here again."""
+    """Whether remaining hooks would make checkpoints here again."""
     return any(done.what != _SKILL for done in kept)
 
 

@@ -12,7 +12,7 @@ from gitcp.cli.render import title_of
 from gitcp.cli.row_marks import row_counts, row_mark
 from gitcp.project.workspace import Workspace
 
-# Columns that a prompt has at least, before tools are named beside it.
+# The minimum columns of a prompt; tools are named beside it only if there is more room.
 _PROMPT = 24
 _TOOLS = 4
 
@@ -31,14 +31,14 @@ class LogPage:
         self._full = full
 
     def row(self, listed: Listed, prefix: str = "", *, headers: bool = True) -> None:
-        """Prints a row, after a header where another conversation begins."""
+        """Prints a row, after a header if another conversation begins."""
         if headers and listed.checkpoint.session != self._session:
             self._session = listed.checkpoint.session
             self._out.print(self._header(listed))
         self._out.print(self._line(listed, prefix))
 
     def _header(self, listed: Listed) -> str:
-        """Returns who talked, what was asked first, and when."""
+        """Returns the client, the first prompt, and the time."""
         checkpoint = listed.checkpoint
         held = checkpoint.manifest.conversation
         about = history.first_prompt(self._store, checkpoint)
@@ -84,7 +84,7 @@ class LogPage:
 
 
 def _inside(numbers: Sequence[int]) -> str:
-    """Returns `inside #45`: what was saved before the last command of a turn."""
+    """Returns `inside #45`, which names the checkpoints before the commands of a turn."""
     if not numbers:
         return ""
     more = f" +{len(numbers) - 1}" if len(numbers) > 1 else ""

@@ -17,7 +17,7 @@ _NAMED = 3
 
 
 def before(workspace: Workspace) -> Iterator[str]:
-    """Yields a line for each client that a restore would overtake."""
+    """Yields a line for each open client that would not know of a restore."""
     open_here = bindings.likely_open(workspace)
     for one in open_here[:_NAMED]:
         yield (
@@ -28,7 +28,7 @@ def before(workspace: Workspace) -> Iterator[str]:
 
 
 def after(workspace: Workspace, restore: Checkpoint) -> Iterator[str]:
-    """Yields a line for each client that a restore has overtaken."""
+    """Yields a line for each open client that does not know of a restore."""
     open_here = bindings.still_open(workspace, restore)
     for one in open_here[:_NAMED]:
         then = " and its further work becomes a new branch" if one.superseded else ""
@@ -46,11 +46,11 @@ def _more(open_here: Sequence[Binding]) -> Iterator[str]:
 
 
 def conversation(workspace: Workspace, binding: Binding) -> str:
-    """Returns a client with its first prompt, as the headers of `log` have it."""
+    """Returns a client with its first prompt, as in the headers of `log`."""
     client = title_of(binding.agent)
     if binding.session is None:
         return client
-    # Mostly no client is open.
+    # Usually no client is open.
     from gitcp.checkpoints import history
 
     with suppress(GitcpError):

@@ -1,4 +1,4 @@
-"""Opens the project for a command, whichever way its arguments were parsed."""
+"""Opens the project for a command, whether or not click parsed its arguments."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -10,15 +10,15 @@ from gitcp.cli.silence import changes_something
 if TYPE_CHECKING:
     from gitcp.project.workspace import Workspace
 
-# Enters what is to be left when the command ends.
+# Enters a context that is left when the command ends.
 Enter = Callable[[AbstractContextManager[None]], object]
-# To restore a few files takes some eighty; what takes more takes thousands.
+# A restore of a few files takes some eighty reads; larger restores take thousands.
 _READS_TO_WRITE = 200
 
 
 @contextmanager
 def shown_output(out: Output, name: str, given: Mapping[str, Any]) -> Iterator[None]:
-    """Shows the progress of a command inside; with `-q` one that changes something is silent."""
+    """Shows the progress of a command inside; `-q` silences a command that changes something."""
     out.silent = out.quiet and changes_something(name, given)
     with out.showing_progress():
         yield
@@ -27,8 +27,8 @@ def shown_output(out: Output, name: str, given: Mapping[str, Any]) -> Iterator[N
 def to_change(out: Output, enter: Enter) -> "Workspace":
     """Opens the workspace for a command that changes something.
 
-    It reads less than it writes, and git reads little sooner than libgit2 loads: `enter`
-    is given that, to be left when the command ends.
+    Such a command reads little, and git does that before libgit2 would be loaded. `enter`
+    enters a context for these reads, which is left when the command ends.
     """
     from gitcp.project.workspace import open_workspace
 

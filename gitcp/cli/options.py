@@ -79,7 +79,7 @@ trust_option = click.option(
 
 
 def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
-    """A command that takes `--json` and `-q` and is handed the Output first."""
+    """Makes a command with `--json` and `-q`, which gets the Output as its first argument."""
 
     def decorate(function: F) -> click.Command:
         @functools.wraps(function)
@@ -96,12 +96,12 @@ def command(name: str, **settings: Any) -> Callable[[F], click.Command]:
 
 
 def reader(out: Output, *, paged: bool = False, numbers: bool = True) -> "Workspace":
-    """Opens the workspace for a command that only looks; its output may be `paged`.
+    """Opens the workspace for a command that only reads; its output may be `paged`.
 
-    Without `numbers`, which take a look at each branch, it can name no checkpoint by its.
+    Without `numbers`, which read each branch, it cannot name checkpoints by number.
 
-    What it may come to read stays until it ends, whatever is pruned meanwhile. Most read
-    little, and git does that sooner than libgit2 loads.
+    All objects stay until the command ends, even if another process prunes. Most commands
+    read little, and git does that before libgit2 would be loaded.
     """
     from gitcp.checkpoints.numbered import with_numbers
     from gitcp.project.workspace import open_workspace
@@ -112,7 +112,7 @@ def reader(out: Output, *, paged: bool = False, numbers: bool = True) -> "Worksp
         from gitcp.cli.paging import paging, wanted
 
         if wanted(out):
-            # Entered before the lock, and so left after it: a user may read for hours.
+            # Entered before the lock, so left after it: a user may read for hours.
             context.with_resource(paging(out, workspace))
     context.with_resource(workspace.reading())
     context.with_resource(workspace.repository.objects.few_reads())
@@ -127,12 +127,12 @@ def writer(out: Output) -> "Workspace":
 
 
 def reading_in(workspace: "Workspace") -> AbstractContextManager[None]:
-    """Keeps what is read inside, whatever is pruned meanwhile; not for long."""
+    """Keeps all objects inside, even if another process prunes; for short reads only."""
     return workspace.reading()
 
 
 def refuse_both(selector: str | None, where: str | None) -> None:
-    """Refuses a checkpoint beside a session.
+    """Refuses a selector together with a session.
 
     Raises:
         UsageError: both were given.
@@ -145,7 +145,7 @@ def refuse_both(selector: str | None, where: str | None) -> None:
 
 
 def left_out(out: Output, unreadable: Sequence[str]) -> int:
-    """Reports branches that a listing had to leave out; returns its exit status."""
+    """Reports branches that a listing left out; returns its exit status."""
     for line in unreadable:
         out.warn(line)
     if unreadable:
@@ -156,14 +156,14 @@ def left_out(out: Output, unreadable: Sequence[str]) -> int:
 
 
 def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
-    """Returns a path given at the command line relative to the work tree, as bytes.
+    """Returns a path from the command line relative to the work tree, as bytes.
 
-    Inside the work tree it is taken as it is written: a link on the way is a name like
-    any other. Only the way to the work tree may lead through links. The work tree itself
-    is the empty path.
+    Inside the work tree the path is not resolved: a link in it is a name like any other.
+    Only the path to the work tree may lead through links. The work tree itself is the empty
+    path.
 
     Raises:
-        UsageError: the path is empty, or outside of the work tree.
+        UsageError: the path is empty, or outside the work tree.
     """
     if not path:
         raise UsageError(
@@ -181,7 +181,7 @@ def path_inside(out: Output, top: os.PathLike[str], path: str) -> bytes:
 
 
 def place_of(workspace: "Workspace", text: str | None) -> "Current":
-    """Returns the session and branch that were named, or the current ones.
+    """Returns the named session and branch, or the current ones.
 
     Raises:
         UsageError: the name is not usable.

@@ -55,5 +55,5 @@ def steps_documents(outcomes: "Iterable[Outcome]") -> list[dict[str, Any]]:
 
 
 def _address(outcome: "Outcome") -> dict[str, str]:
-    """Tells the addresses of one remote apart; a remote with one has no such field."""
+    """Returns the address, as a field, if the remote has several."""
     return {"address": outcome.address} if outcome.address else {}

@@ -1,4 +1,4 @@
-"""Shows a command's output in a pager, when git would."""
+"""Shows a command's output in a pager if git would."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ from gitcp.project.workspace import Workspace
 
 
 def wanted(out: Output) -> bool:
-    """Whether a command may use a pager: at a terminal, and for people."""
+    """Whether a command may use a pager: on a terminal, and for people."""
     return out.pager and not out.json and _is_terminal()
 
 
 def _is_terminal() -> bool:
-    """Whether stdout is a terminal, and not a program's own object that says so."""
+    """Whether stdout is a real terminal, not a program's object that claims to be one."""
     try:
         return os.isatty(sys.stdout.fileno())
     except (OSError, ValueError):
@@ -27,10 +27,10 @@ def _is_terminal() -> bool:
 
 @contextmanager
 def paging(out: Output, workspace: Workspace) -> Iterator[None]:
-    """Keeps what is printed until the end, and then shows it in the user's pager.
+    """Collects the output until the end, and then shows it in the user's pager.
 
-    The command is done by then: it holds no locks while the user reads, and a pager that
-    the user leaves early is no broken pipe.
+    The command is done by then: it holds no locks while the user reads, and leaving the pager
+    early does not break a pipe.
     """
     program = pager.chosen(workspace, os.environ)
     kept = _file() if program is not None else None
@@ -55,14 +55,14 @@ def _file() -> IO[bytes] | None:
     import tempfile
 
     with suppress(OSError):
-        # Unbuffered: the pager continues from where the file stands.
+        # Unbuffered, because the pager reads from the file's present position.
         return tempfile.TemporaryFile(prefix="gitcp-page-", buffering=0)
     return None
 
 
 @contextmanager
 def _into(out: Output, kept: IO[bytes]) -> Iterator[None]:
-    """Sends what is printed to a file, laid out as for the terminal."""
+    """Sends the output to a file, laid out as for the terminal."""
     stdout = sys.stdout.fileno()
     with layout.terminal_of(layout.width()):
         before = os.dup(stdout)
@@ -81,7 +81,7 @@ def _into(out: Output, kept: IO[bytes]) -> Iterator[None]:
 
 
 def _copy(kept: IO[bytes]) -> None:
-    """Prints what was kept, without a pager."""
+    """Prints the collected output without a pager."""
     import shutil
 
     kept.seek(0)

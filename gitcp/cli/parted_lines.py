@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 
 class Together(NamedTuple):
-    """The turns that overlap one turn, and what of its changes may be theirs.
+    """The turns that overlap one turn, and the changes that may belong to them.
 
-    `parted` is None if the turn ran alone, or if nothing can be told apart.
+    `parted` is None if the turn ran alone, or if the changes cannot be told apart.
     """
 
     spans: tuple[Span, ...] = ()
     parted: Parted | None = None
 
     def own(self, path: bytes) -> bool:
-        """Whether a change is the turn's own, as far as is known."""
+        """Whether a change is the turn's own, as far as gitcp knows."""
         return self.parted is None or self.parted.own(path)
 
     def left_out(self, path: bytes) -> bool:
-        """Whether a change is known to be another's."""
+        """Whether a change is known to be another turn's."""
         return self.parted is not None and path in self.parted.others
 
 
 def together(workspace: Workspace, turn: "Turn | None") -> Together:
-    """Returns what overlaps a turn."""
+    """Returns the turns that overlap a turn."""
     store = workspace.store
     number = turn.end.number if turn is not None else None
     entry = store.numbers.find(number) if number is not None else None
@@ -54,7 +54,7 @@ def together(workspace: Workspace, turn: "Turn | None") -> Together:
 def parted_lines(
     out: Output, changes: Sequence[Change], together: Together
 ) -> Iterator[str]:
-    """Yields what changed during a turn and may not be its own, under headings."""
+    """Yields changes during a turn that may not be its own, under headings."""
     if together.parted is None:
         return
     for heading, spans_of in (
@@ -79,7 +79,7 @@ def _names(spans: Sequence[Span]) -> str:
 def parted_documents(
     changes: Iterable[Change], together: Together
 ) -> dict[str, list[dict[str, Any]]]:
-    """Returns what JSON says of changes that may not be the turn's own."""
+    """Returns changes that may not be the turn's own, for JSON."""
     parted = together.parted
     if parted is None:
         return {"unsure": [], "others": [], "also": []}

@@ -1,7 +1,7 @@
 """Parses the two commands that people type most, if they have few and simple arguments.
 
-click takes longer to load than all else that these do before they scan. What is not as
-simple as this goes to click, which knows every option.
+click takes longer to load than everything else that these commands do before they scan. All
+other arguments go to click, which knows every option.
 """
 
 import sys
@@ -28,7 +28,7 @@ _COMMON = {
     "-q": ("quiet", False),
     "--quiet": ("quiet", False),
 }
-# What a save has unless an option says otherwise.
+# The parameters of a save without options.
 _DEFAULTS: dict[str, Any] = {
     **dict.fromkeys(("note", "label", "where", "messages", "append", "transcript")),
     **dict.fromkeys(("agent", "task", "position")),
@@ -50,7 +50,7 @@ class Call(NamedTuple):
 
 
 def parse(arguments: list[str]) -> Call | None:
-    """Returns what a command line says; None if click has to parse it."""
+    """Returns the parsed command line; None if click has to parse it."""
     name, words = arguments[0], iter(arguments[1:])
     known = {"save": _SAVE, "restore": _RESTORE}.get(name)
     if known is None:
@@ -64,14 +64,14 @@ def parse(arguments: list[str]) -> Call | None:
             continue
         parameter, has_value = options.get(word, ("", False))
         value = next(words, "-") if has_value else ""
-        # A value that looks like an option is left to click's rules.
+        # click's rules decide about a value that looks like an option.
         if not parameter or value.startswith("-"):
             return None
         given[parameter] = value if has_value else True
     quiet, json = given.pop("quiet", False), given.pop("json", False)
     if name == "save":
         return None if named else Call(name, {**_DEFAULTS, **given}, quiet, json)
-    # A restore that asks, or of a part, has more to say.
+    # click parses a restore that asks, or that restores only a part.
     if not given or len(named) != 1 or not named[0]:
         return None
     return Call(name, {"selector": named[0]}, quiet, json)
@@ -86,7 +86,7 @@ def run(call: Call) -> int:
 
 
 def _run(out: Output, call: Call) -> None:
-    """Runs a command, and stops as click does when it is interrupted."""
+    """Runs a command, and handles an interrupt as click does."""
     try:
         with ExitStack() as stack, shown_output(out, call.name, call.given):
             if call.name == "save":
@@ -96,11 +96,11 @@ def _run(out: Output, call: Call) -> None:
             else:
                 _restore(out, stack.enter_context, call.given["selector"])
     except KeyboardInterrupt:
-        # The terminal shows ^C in the same line.
+        # The terminal shows ^C on the same line.
         write(b"\n", err=True)
         raise
     except RuntimeError as exc:
-        # A question was loaded with click, and interrupted.
+        # A question had loaded click, and was interrupted.
         from click import Abort
 
         if not isinstance(exc, Abort):
@@ -109,7 +109,7 @@ def _run(out: Output, call: Call) -> None:
 
 
 def _restore(out: Output, enter: Enter, selector: str) -> None:
-    """Restores all that a checkpoint holds, without a question."""
+    """Restores everything that a checkpoint holds, without asking."""
     from gitcp.checkpoints.restore_request import request_restore
     from gitcp.checkpoints.selectors import select
     from gitcp.cli.restoring import carry_out, with_trust

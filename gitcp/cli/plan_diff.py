@@ -1,4 +1,4 @@
-"""Shows, before a restore asks, what it would change in files."""
+"""Shows the changes in files that a restore would make, before it asks."""
 
 from gitcp.checkpoints import diff
 from gitcp.checkpoints.restore_plan import RestorePlan
@@ -10,13 +10,13 @@ from gitcp.project.workspace import Workspace
 
 
 def tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
-    """Shows a patch from the files that are there to those that a restore would bring.
+    """Shows a patch from the present files to those that a restore would write.
 
-    In the user's pager, if the output goes to a terminal. The summary of the plan follows, as
-    the question does.
+    In the user's pager, if the output goes to a terminal. The summary of the plan and the
+    question follow.
     """
     lines = patch_lines(out, diff.of_plan(workspace, plan).patch)
-    # With `-q` nothing goes to stdout, but this was requested.
+    # With `-q` nothing goes to stdout, but the user has requested this diff.
     if wanted(out) and not out.silent:
         with paging(out, workspace):
             for line in lines:

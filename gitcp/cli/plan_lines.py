@@ -1,4 +1,4 @@
-"""Formats the plan of a restore: what goes first, whole folders as one line, the summary last."""
+"""Formats the plan of a restore: deletions first, a whole folder as one line, summary last."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,10 +31,10 @@ from gitcp.worktree.plan import (
 
 _SINCE = 5
 _NAMED = 3
-# Files by which it is told whose work a restore takes back.
+# So many files are compared to find the sessions whose work a restore takes back.
 _LOOKED_AT = 200
 _COLORS = {"delete": "red", "overwrite": "yellow", "create": "green", "mode": "cyan"}
-# What can be lost comes first.
+# Steps that can lose content come first.
 _ORDER = tuple(_COLORS)
 _DONE = {
     "create": "created",
@@ -46,7 +46,7 @@ _FOLDERS = frozenset({MAKE_DIR, REMOVE_DIR})
 
 
 def not_captured(target: Checkpoint) -> list[Left]:
-    """Returns what a checkpoint says it does not hold."""
+    """Returns the paths that a checkpoint lists as not captured."""
     return [
         Left(path, not_in_it(reason))
         for path, reason in target.skipped()
@@ -57,7 +57,7 @@ def not_captured(target: Checkpoint) -> list[Left]:
 def stays(
     workspace: Workspace, target: Checkpoint, steps: FilePlan
 ) -> tuple[list[Left], list[Left]]:
-    """Returns what a restore leaves as it is, and what neither it nor the disk has."""
+    """Returns the paths that a restore leaves alone, and uncaptured paths not on disk."""
     known = {item.path for item in steps.left}
     left, absent = list(steps.left), []
     with workspace.root() as root:
@@ -76,7 +76,7 @@ def stays(
 def describe(
     out: Output, workspace: Workspace, plan: RestorePlan, most: int | None = None
 ) -> list[str]:
-    """Returns the lines of a plan; of the steps at most so many."""
+    """Returns the lines of a plan, with at most `most` steps."""
     steps = list(step_lines(out, plan.steps.steps))
     if most is not None and len(steps) > most:
         more = len(steps) - most
@@ -85,7 +85,7 @@ def describe(
 
 
 def summary(out: Output, plan: RestorePlan) -> str:
-    """Returns one line: which checkpoint, of when, and how many files."""
+    """Returns one line: the checkpoint, its time, and the number of files."""
     target = plan.target
     name, quoted = _name(target), _quoted(target)
     about = f" {quoted}" if quoted else ""
@@ -109,7 +109,7 @@ def _is_folder(step: FileStep) -> bool:
 
 
 def outcome(request: RestoreRequest, steps: FilePlan) -> str:
-    """Returns what a restore brings: how many files it changes, and the conversation."""
+    """Returns the outcome of a restore: the changed files, and the conversation."""
     what = [changes_of(steps)] if request.files else []
     held = request.target.manifest.conversation if request.conversation else None
     if held is not None:
@@ -118,9 +118,9 @@ def outcome(request: RestoreRequest, steps: FilePlan) -> str:
 
 
 def changes_of(steps: FilePlan) -> str:
-    """Returns how many files a plan changes: `13 created, 1 overwritten, 3 deleted`.
+    """Returns the number of files that a plan changes: `13 created, 1 overwritten, 3 deleted`.
 
-    Folders count only where no file changes, as in `log` and `show`.
+    Folders count only if no file changes, as in `log` and `show`.
     """
     counts = Counter(_kind(step) for step in steps.steps if step.action not in _FOLDERS)
     done = [f"{counts[kind]:,} {word}" for kind, word in _DONE.items() if counts[kind]]
@@ -130,7 +130,7 @@ def changes_of(steps: FilePlan) -> str:
 
 
 def outdated(out: Output, changed: PlanOutdatedError) -> Iterator[str]:
-    """Yields what a restore would do that was not agreed to, and the new summary."""
+    """Yields the steps of a restore that the user has not agreed to, and the new summary."""
     yield "Files have changed since the plan was shown."
     if changed.more:
         yield "The restore would now also:"
@@ -142,7 +142,7 @@ def outdated(out: Output, changed: PlanOutdatedError) -> Iterator[str]:
 
 
 def step_lines(out: Output, steps: Iterable[FileStep]) -> Iterator[str]:
-    """Yields a line for each step, deletes and overwrites first; a whole folder is one."""
+    """Yields a line for each step or whole folder, deletes and overwrites first."""
     listed = list(steps)
     whole = {
         action: {step.path for step in listed if step.action == action}
@@ -178,7 +178,7 @@ def _kind(step: FileStep) -> str:
 
 
 def _top(path: bytes, folders: set[bytes]) -> bytes | None:
-    """Returns the topmost of some folders that a path is, or lies in."""
+    """Returns the topmost of some folders that a path equals or lies in."""
     parts = path.split(b"/")
     for depth in range(1, len(parts) + 1):
         folder = b"/".join(parts[:depth])
@@ -188,7 +188,7 @@ def _top(path: bytes, folders: set[bytes]) -> bytes | None:
 
 
 def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
-    """Returns what to know beside the steps."""
+    """Returns remarks beside the steps."""
     lines = list(provenance(out, plan.target))
     left, absent = stays(workspace, plan.target, plan.steps)
     held = [item for item in left if item.reason in HELD]
@@ -224,9 +224,9 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
 
 
 def _since(plan: RestorePlan) -> Iterator[str]:
-    """Yields what other sessions have saved of the files that a plan would change.
+    """Yields a remark on other sessions that have saved files that a plan would change.
 
-    What they did is in the files that are there, and goes back with them.
+    The present files hold those sessions' changes, and a restore takes them back, too.
     """
     going = [step for step in plan.steps.steps if step.before and not _is_folder(step)]
     theirs = [tip for tip in plan.since if _holds_any(tip, going[:_LOOKED_AT])]
@@ -250,8 +250,8 @@ def _since(plan: RestorePlan) -> Iterator[str]:
 
 
 def _holds_any(tip: Checkpoint, going: Sequence[FileStep]) -> bool:
-    """Whether a checkpoint has one of some files as it is before a restore."""
-    # What is wrong in another session must not stop this one.
+    """Whether a checkpoint has any of some files just as they are before a restore."""
+    # Damage in another session must not stop this restore.
     with suppress(GitcpError):
         return any(tip.entry(step.path) == step.before for step in going)
     return False

@@ -19,13 +19,13 @@ from gitcp.user_state import state_directory
 
 
 def offer(out: Output, exc: NotARepositoryError, *, init: bool) -> None:
-    """Makes a private store for the present folder, or takes the one that it had.
+    """Makes a private store for the present folder, or reuses its earlier one.
 
     Raises:
         NotARepositoryError: there is no terminal to ask at, and `init` was not given; or
             git has found something that it cannot open.
         NothingToDoError: the answer was no.
-        UnsupportedRepositoryError: the folder cannot have one.
+        UnsupportedRepositoryError: the folder cannot have a private store.
     """
     where = Path(os.path.realpath(out.directory))
     if isinstance(exc, UnsureFolderError):
@@ -67,7 +67,7 @@ def again(out: Output, exc: UnsureFolderError) -> bool:
 
 
 def _is_same(out: Output, exc: UnsureFolderError) -> bool:
-    """Asks whether a folder takes over a store, and notes it.
+    """Asks whether a folder takes over a store; if so, records it.
 
     Raises:
         ConfirmationError: there is no terminal to ask at.
@@ -82,7 +82,7 @@ def _is_same(out: Output, exc: UnsureFolderError) -> bool:
 
 
 def confirm(out: Output, question: str, *, yes: bool) -> None:
-    """Asks, unless `yes` was given, in a command that has no `--dry-run`.
+    """Asks the user, unless `yes` was given, in a command without `--dry-run`.
 
     Raises:
         ConfirmationError: there is no terminal to ask at.
@@ -95,9 +95,9 @@ def confirm(out: Output, question: str, *, yes: bool) -> None:
 
 
 def tell_left_behind(out: Output, workspace: Workspace) -> None:
-    """Says that a repository's folder has checkpoints from before it was one."""
+    """Prints that a repository's folder has checkpoints from before it had git."""
     found = None
-    # The command itself does without: another user's state directory may be in the way.
+    # The command does not need this, and another user's state directory may be in the way.
     with suppress(GitcpError):
         found = folders.left_behind(workspace, out.directory)
     if found is None:

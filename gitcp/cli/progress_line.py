@@ -6,13 +6,13 @@ from contextlib import suppress
 
 from gitcp.cli.streams import write
 
-# In seconds: what takes less is not shown, and how often the line is drawn.
+# In seconds: shorter work is not shown; and the time between two drawings of the line.
 SLOW = 0.5
 EVERY = 0.1
 
 
 class ProgressLine:
-    """A line on stderr; `begin` starts the clock, and whatever else is printed clears it."""
+    """A line on stderr; `begin` starts the clock, and any other output clears the line."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
@@ -20,16 +20,16 @@ class ProgressLine:
         self._shown = False
 
     def begin(self) -> None:
-        """Starts the clock: what follows has taken no time yet."""
+        """Starts the clock for the work that follows."""
         self._began = time.monotonic()
 
     def is_due(self) -> bool:
-        """Whether a person has waited long enough to be told something, or something new."""
+        """Whether the user has waited long enough for the line, or for a new text in it."""
         now = time.monotonic()
         return now - self._began >= SLOW and now - self._last >= EVERY
 
     def show(self, text: str) -> None:
-        """Draws the line, if it is due and there is a terminal; the text must be safe."""
+        """Draws the line if it is due and there is a terminal; the text must be safe."""
         if not (self.is_due() and sys.stderr.isatty()):
             return
         import shutil
@@ -40,13 +40,13 @@ class ProgressLine:
         _draw(text[:room])
 
     def clear(self) -> None:
-        """Takes the line away, if there is one."""
+        """Removes the line, if there is one."""
         if self._shown:
             self._shown = False
             _draw("")
 
 
 def _draw(text: str) -> None:
-    # A terminal that is gone is not a reason to fail.
+    # The terminal may be gone, which must not make the command fail.
     with suppress(OSError):
         write(f"\r{text}\x1b[K".encode("utf-8", "backslashreplace"), err=True)

@@ -12,7 +12,7 @@ from gitcp.format import tree
 from gitcp.format.log import Decision
 
 if TYPE_CHECKING:
-    # It brings everything that restoring needs; most commands need none of it.
+    # It imports everything that restoring needs; most commands need none of it.
     from gitcp.sync.preview import Foretold
 
 _SIGN = {"added": ("A", "green"), "modified": ("M", "yellow"), "deleted": ("D", "red")}
@@ -52,7 +52,7 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def title_of(kind: str) -> str:
-    """Returns what a client is called; loading its module for that takes too long."""
+    """Returns the title of a client, without loading its module, which takes too long."""
     return _TITLES.get(kind, one_line(kind, 20))
 
 
@@ -62,7 +62,7 @@ def place(out: Output, session: str, branch: str) -> str:
 
 
 def name_of(out: Output, checkpoint: Checkpoint) -> str:
-    """Returns `#47 id`; of a checkpoint without a number `session/branch:seq id`."""
+    """Returns `#47 id`, or `session/branch:seq id` for a checkpoint without a number."""
     ident = out.style(checkpoint.id, fg="yellow")
     if checkpoint.number is not None:
         return f"{out.style(f'#{checkpoint.number}', fg='cyan', bold=True)} {ident}"
@@ -77,14 +77,14 @@ def headline(out: Output, checkpoint: Checkpoint) -> str:
 
 
 def provenance(out: Output, checkpoint: Checkpoint) -> list[str]:
-    """Returns a line that says where a checkpoint comes from, if not from here."""
+    """Returns a line with the origin of a checkpoint, if it was not made here."""
     where = checkpoint.origin.where
     if where is None:
         return []
     author = checkpoint.manifest.author
     by = f", by {one_line(author, 60)} (as it says)" if author else ""
     what = "" if checkpoint.origin.files is not None else " (what was said and decided)"
-    # One's own reads so, too, once `.git/gitcp` was deleted.
+    # The user's own checkpoints look like this, too, once `.git/gitcp` was deleted.
     unsealed = checkpoint.origin.unknown
     known = "not sealed with this repository's key" if unsealed else "not made here"
     return [
@@ -93,14 +93,14 @@ def provenance(out: Output, checkpoint: Checkpoint) -> list[str]:
 
 
 def whose(checkpoint: Checkpoint) -> str:
-    """Returns whose a conversation is that was made elsewhere, for a sentence."""
+    """Returns the owner of a conversation that was made elsewhere, for a sentence."""
     author = None if checkpoint.origin.here else checkpoint.manifest.author
     by = f"by {one_line(author, 60)} (as it says), " if author else ""
     return f"{by}from {one_line(checkpoint.origin.logs or 'here', 60)}"
 
 
 def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
-    """Returns lines that say what a restore without trust would leave out."""
+    """Returns lines about the changes that a restore without trust would withhold."""
     lines = []
     if preview.paths:
         lines.append(
@@ -146,7 +146,7 @@ def decision_line(out: Output, entry: Decision) -> str:
 def when(checkpoint: Checkpoint) -> str:
     """Returns the time of a checkpoint in the user's zone, as git writes times."""
     created = checkpoint.manifest.created
-    # A stranger's may be so early or late that it has no place in the user's zone.
+    # A foreign checkpoint's time may be too early or late for the user's zone.
     with suppress(OverflowError, ValueError, OSError):
         made = datetime.datetime.fromisoformat(created).astimezone()
         return made.strftime("%Y-%m-%d %H:%M:%S %z")

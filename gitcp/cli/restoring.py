@@ -33,7 +33,7 @@ from gitcp.trust.withheld import HELD
 from gitcp.worktree.plan import FilePlan, Left
 
 if TYPE_CHECKING:
-    # It brings every client. Most restores are of files alone.
+    # It imports every client, and most restores are of files alone.
     from gitcp.agents.resume import Resumption
 
 
@@ -68,15 +68,15 @@ def document(
 
 
 _SINCE = 5
-# How many lines of a plan stand above the question: a screen has little more.
+# How many lines of a plan to print above the question: a screen has few more.
 _STEPS = 16
 
 
 class Handed(NamedTuple):
-    """The result of handing a conversation back: how to resume it, if its client has it.
+    """The result of writing a conversation for its client, and how to resume it.
 
-    `foreign` is the checkpoint that has it, if it was made elsewhere; `held` says that
-    it was kept back for that.
+    `foreign` is the checkpoint that has the conversation, if it was made elsewhere; `held`
+    says that it was withheld for that reason.
     """
 
     resumption: "Resumption | None" = None
@@ -84,7 +84,7 @@ class Handed(NamedTuple):
     held: bool = False
 
     def shown(self, directory: str) -> str | None:
-        """Returns the command that resumes it, for a shell in a directory."""
+        """Returns the command that resumes the conversation, for a shell in a directory."""
         return self.resumption.shown(directory) if self.resumption else None
 
 
@@ -97,9 +97,9 @@ def carry_out(
     yes: bool,
     dry_run: bool = False,
 ) -> Restored | None:
-    """Shows a plan, asks, restores, and says what was done; None for a dry run.
+    """Shows a plan, asks, restores, and reports the result; None for a dry run.
 
-    Without a `plan` nothing is shown before it is done: `yes` says so.
+    Without a `plan`, which needs `yes`, it restores at once.
     """
     if dry_run and plan is not None:
         _show(out, workspace, plan)
@@ -108,7 +108,8 @@ def carry_out(
     if plan is not None and not yes:
         for line in describe(out, workspace, plan, _STEPS):
             out.tell(line)
-        # A script gets its checkpoint all the same: what it undoes next is this restore.
+        # A script gets its checkpoint all the same, so that its next undo is of this
+        # restore.
         if not out.json and is_at(workspace, plan):
             out.print(AT_IT)
             return None
@@ -136,7 +137,7 @@ def question_of(
 
 
 class CarriedOut(NamedTuple):
-    """A restore that was done, and how its conversation continues."""
+    """A finished restore, and how its conversation continues."""
 
     done: Restored
     handed: Handed
@@ -150,17 +151,17 @@ def carry_out_agreed(
     *,
     yes: bool = False,
 ) -> CarriedOut:
-    """Restores by a plan that a user has seen and agreed to, and says what was done.
+    """Restores by a plan that a user has seen and agreed to, and reports the result.
 
-    Without a `plan` none was shown: `yes` says so.
+    Without a `plan`, which needs `yes`, the user has seen none.
     """
     if plan is not None and not yes and request.target.origin.files is not None:
-        # A checkpoint of one's own brings everything.
+        # A restore of the user's own checkpoint withholds nothing.
         from gitcp.cli.asking import ask_about_withheld
 
         request = ask_about_withheld(workspace, plan)
     if not yes:
-        # A person who was asked has seen it; a script has to say it.
+        # A user who was asked has seen the note on effects; a script has to pass an option.
         request = request._replace(replay=True)
     agreed = plan if plan is not None and not yes else None
     done, followed = _restore(out, workspace, request, agreed)
@@ -182,7 +183,7 @@ def _restore(
     request: RestoreRequest,
     agreed: RestorePlan | None,
 ) -> Performed:
-    """Restores; if files have changed since a plan was agreed to, asks again."""
+    """Restores; asks again if files have changed since the user agreed to a plan."""
     while True:
         try:
             with stoppable():
@@ -198,7 +199,7 @@ def _restore(
 
 
 def _tell_diff(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
-    """Prints what a plan would change in files, beside the question."""
+    """Prints the changes in files that a plan would make, before the question."""
     from gitcp.cli.plan_diff import tell_diff
 
     tell_diff(out, workspace, plan)
@@ -215,7 +216,7 @@ def _show(out: Output, workspace: Workspace, plan: RestorePlan) -> None:
 
 
 def is_at(workspace: Workspace, plan: RestorePlan) -> bool:
-    """Whether a work tree is at a plan's target, and no client waits for the talk."""
+    """Whether a work tree is at a plan's target, and no client needs the conversation."""
     if plan.request.fork is not None or plan.request.onto is not None:
         return False
     if plan.steps.steps or plan.obstacles or plan.steps.left or any(plan.behind):
@@ -235,7 +236,7 @@ def _can_resume(checkpoint: Checkpoint) -> bool:
 
 
 def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
-    """Whether a checkpoint is trusted: by the option, or by where it came from."""
+    """Whether a checkpoint is trusted: by the option, or by its origin."""
     if trust or not target.origin.foreign:
         return trust
     from gitcp.trust.trusted_remotes import is_trusted
@@ -245,7 +246,7 @@ def with_trust(workspace: Workspace, target: Checkpoint, trust: bool) -> bool:
 
 @contextmanager
 def stoppable() -> Iterator[None]:
-    """Lets SIGTERM stop a restore as Ctrl-C does, so that it says how to finish it."""
+    """Makes SIGTERM stop a restore as Ctrl-C does, which prints how to finish it."""
 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
@@ -269,11 +270,11 @@ def written_back(
     source: Checkpoint | None = None,
     trust: bool = False,
 ) -> Iterator[Handed]:
-    """Writes the conversation back for its client, lets the caller report, then fails.
+    """Writes the conversation for its client, lets the caller report, then raises any failure.
 
-    `checkpoint` has the conversation of `source`, which is told as where it comes from. One
-    that was made elsewhere is written only with `trust`. The restore is done by then:
-    that it was is told in any case.
+    `checkpoint` has the conversation of `source`, which the report names as its origin. A
+    conversation that was made elsewhere is written only with `trust`. The restore itself is
+    done by then, so the caller reports it in any case.
 
     Raises:
         PartialError: the conversation could not be written.
@@ -304,7 +305,7 @@ def written_back(
 
 
 def resume_line(out: Output, handed: Handed) -> None:
-    """Prints how to continue with the conversation, and whose it is."""
+    """Prints how to continue the conversation, and whose it is."""
     if handed.held and handed.foreign is not None:
         out.note(
             f"  the conversation is {whose(handed.foreign)}: it was not restored"
@@ -330,7 +331,7 @@ def report(
     handed: Handed,
     behind: RewoundSteps = RewoundSteps(),  # noqa: B008  a value
 ) -> None:
-    """Says what a restore did; `request` is None if an interrupted one was ended."""
+    """Reports a restore; `request` is None if an interrupted restore was ended."""
     target = request.target if request is not None else None
     left: list[Left] = list(done.left)
     absent: list[Left] = []
@@ -367,10 +368,10 @@ def report(
 
 
 def refuse_withheld(left: Sequence[Left]) -> None:
-    """Ends a command that withheld changes of a checkpoint made elsewhere.
+    """Fails a command that withheld changes of a checkpoint made elsewhere.
 
     Raises:
-        PartialError: changes were left out.
+        PartialError: changes were withheld.
     """
     held = [item for item in left if item.reason in HELD]
     if held:
@@ -384,9 +385,9 @@ def refuse_withheld(left: Sequence[Left]) -> None:
 
 
 def say_left(out: Output, left: list[Left]) -> None:
-    """Says which paths stayed as they were, and why.
+    """Prints the paths that stayed as they were, with reasons.
 
-    Not those that `refuse_withheld` is going to name.
+    Leaves out the paths that `refuse_withheld` will name.
     """
     for item in left:
         if item.reason in HELD:

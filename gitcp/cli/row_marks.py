@@ -11,9 +11,9 @@ STATUSES = ("added", "modified", "deleted")
 
 
 def row_counts(listed: Listed, paths: tuple[bytes, ...] = ()) -> str:
-    """Returns how many files a row changed, of those that were requested.
+    """Returns the numbers of requested files that a row changed.
 
-    What may be another turn's as well has a question mark: `~1?`.
+    If some changes may be another turn's as well, the count has a question mark: `~1?`.
     """
     doubtful = {change.path for change in listed.unsure}
     changed: Sequence[int] = listed.changed
@@ -34,13 +34,13 @@ def row_counts(listed: Listed, paths: tuple[bytes, ...] = ()) -> str:
 
 
 def by_status(changes: Sequence[Change]) -> list[int]:
-    """Returns how many were added, modified and deleted."""
+    """Returns the numbers of added, modified and deleted files."""
     found = [change.status for change in changes]
     return list(map(found.count, STATUSES))
 
 
 def row_mark(listed: Listed, *, full: bool) -> str:
-    """Returns what is special about a row: where it is from, a label, why it was made."""
+    """Returns the marks of a row: its origin, its label, its trigger."""
     checkpoint = listed.checkpoint
     marks = []
     if checkpoint.origin.files is not None:
@@ -51,7 +51,7 @@ def row_mark(listed: Listed, *, full: bool) -> str:
     if listed.by_hand:
         marks.append("[by hand]")
     elif listed.row.is_turn:
-        # Alone in its row a part of a turn does not say whether that has ended.
+        # A part of a turn, alone in its row, does not show whether the turn has ended.
         if trigger != "turn-end" and not full:
             marks.append("[unfinished]")
     elif trigger not in {"manual", "turn-end"}:

@@ -1,4 +1,4 @@
-"""What `gitcp save` does with its options, whichever way they were parsed."""
+"""Carries out `gitcp save`, whether or not click parsed its options."""
 
 import os
 import sys
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.message_input import Incoming
 
 _JSON_LIMIT = 1024 * 1024
-# What a transcript begins with tells whose it is, in bytes.
+# In bytes: the beginning of a transcript shows which client wrote it.
 _BEGINNING = 1 << 20
 # option -> kind in the decision log
 KINDS = {
@@ -40,7 +40,7 @@ KINDS = {
 def save_as(
     out: Output, enter: Enter, given: dict[str, Any], log: Iterable[tuple[str, str]]
 ) -> None:
-    """Saves as the options say, and reports it; `log` has those of the log, in order."""
+    """Saves by the options, and reports it; `log` has the options for the log, in order."""
     if given["label"] is not None:
         from gitcp.checkpoints.labels import check_typed_label
 
@@ -183,7 +183,7 @@ def _transcript(
     from gitcp.checkpoints.input_cache import SourceKey
     from gitcp.clients.detect import LOOK_AT, detect
 
-    # What is not a regular file can be read only once.
+    # Only a regular file can be read more than once.
     again = file != "-" and os.path.isfile(file)
     raw = read_input(file, most=_BEGINNING if again else -1)
     if again and raw.count(b"\n") < LOOK_AT:
@@ -194,7 +194,7 @@ def _transcript(
     if agent_session:
         source = f"{kind}-{agent_session}"
     elif kind == "unknown" and file != "-":
-        # Two files of which nothing is known are hardly one conversation.
+        # Two files of unknown origin are unlikely to be one conversation.
         source = f"unknown-{show_path(os.path.basename(os.fsencode(file)))}"
     else:
         source = kind
@@ -213,7 +213,7 @@ def shown(path: str) -> str:
 
 
 def read_input(name: str, *, most: int = -1) -> bytes:
-    """Returns the content of a file, or of stdin for `-`; `most` bytes where that is given.
+    """Returns the content of a file, or of stdin for `-`; at most `most` bytes, if given.
 
     Raises:
         UsageError: the file cannot be read.
@@ -230,7 +230,7 @@ def read_input(name: str, *, most: int = -1) -> bytes:
 
 
 def json_value(text: str, what: str) -> msgspec.Raw:
-    """Returns JSON given at the command line, verbatim but compact.
+    """Returns JSON from the command line, verbatim but compact.
 
     Raises:
         UsageError: the text is not JSON, or too long.

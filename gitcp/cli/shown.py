@@ -1,4 +1,4 @@
-"""Finds what `gitcp show` prints: a checkpoint with its turn, or what led to a commit."""
+"""Finds the checkpoint with its turn, or the story of a commit, for `gitcp show`."""
 
 from typing import NamedTuple
 
@@ -21,15 +21,15 @@ from gitcp.worktree.plan import selection
 
 
 def parent_of(workspace: Workspace, checkpoint: Checkpoint) -> Checkpoint | None:
-    """Returns what a checkpoint follows on its branch."""
+    """Returns the checkpoint before a checkpoint on its branch."""
     parents = checkpoint.raw.parents
     return workspace.store.checkpoint(parents[0]) if parents else None
 
 
 class Shown(NamedTuple):
-    """What is shown: a checkpoint, with its turn or with what is behind a commit.
+    """What to show: a checkpoint, with its turn or with the checkpoints behind a commit.
 
-    `parts` are what is compared: the turn if the checkpoint ends one. `changes` are those
+    `parts` are compared: those of the turn if the checkpoint ends one. `changes` are those
     of the checkpoint alone, or of the commit.
     """
 
@@ -42,16 +42,16 @@ class Shown(NamedTuple):
 
     @property
     def ends_turn(self) -> bool:
-        """Whether the checkpoint is the end of its turn, and so stands for it."""
+        """Whether the checkpoint is the end of its turn, and so represents the turn."""
         return self.turn is not None and self.turn.end.oid == self.checkpoint.oid
 
     def changes(self) -> tuple[Change, ...]:
-        """Returns what changed, of the paths that were requested."""
+        """Returns the changes to the requested paths."""
         chosen = selection(self.paths)
         return tuple(one for one in changed_by(self.parts) if chosen(one.path))
 
     def decisions(self, workspace: Workspace) -> list[Decision]:
-        """Returns what was decided; another session's log is not what came before."""
+        """Returns the decisions; another session's log does not count as the log before."""
         return decided_in(
             part
             if self.behind
@@ -60,7 +60,7 @@ class Shown(NamedTuple):
         )
 
     def compared(self) -> tuple[FilesDiff, ...]:
-        """Returns the same, line by line, without what is known to be another turn's."""
+        """Returns the changes line by line, without those known to be another turn's."""
         paths = self.paths
         if self.together.parted is not None:
             left_out = self.together.left_out
@@ -75,7 +75,7 @@ class Shown(NamedTuple):
 
 
 def whole_of(workspace: Workspace, checkpoint: Checkpoint) -> Shown:
-    """Returns what is shown of a checkpoint: its whole turn, if it ends one.
+    """Returns what to show for a checkpoint: its whole turn, if it ends one.
 
     Raises:
         CorruptError: a checkpoint of the turn is damaged.

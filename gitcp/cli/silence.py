@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-# Whatever their arguments are, but for --dry-run.
+# With any arguments except --dry-run.
 CHANGING = frozenset(
     {
         *("save", "restore", "rollback", "undo", "fork", "switch", "decide", "run"),
@@ -15,11 +15,11 @@ _STEPS = frozenset({"answer", "repair"})
 
 
 def changes_something(name: str, given: Mapping[str, Any]) -> bool:
-    """Whether a command with these parameters changes something, rather than shows it."""
+    """Whether a command with these parameters changes something, rather than showing it."""
     if given.get("dry_run"):
         return False
     match name:
-        # These list, or change something, depending on their arguments.
+        # Depending on their arguments, these list or change something.
         case "trust":
             return given["remote"] is not None
         case "config":

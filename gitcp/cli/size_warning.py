@@ -7,7 +7,7 @@ from gitcp.project.workspace import Workspace
 
 
 def tell_if_large(out: Output, workspace: Workspace) -> None:
-    """Warns if it does, and says what to do."""
+    """Prints a warning and a remedy if gitcp takes more than `gitcp.maxSize`."""
     found = upkeep.size(workspace)
     if not found.over:
         return

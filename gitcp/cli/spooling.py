@@ -25,12 +25,12 @@ def hand_over(
     fork: bool,
     wait: bool,
 ) -> None:
-    """Does `gitcp push --spool`, and `--wait`.
+    """Carries out `gitcp push --spool`, and `--wait`.
 
     Raises:
         SecretsFoundError: some sessions hold secrets; the others were handed over.
-        TransferError: not everything has left in time.
-        BranchMovedError: the remote refused some of it.
+        TransferError: not everything was pushed in time.
+        BranchMovedError: the remote refused some branches.
     """
     from gitcp.project import failed_push
     from gitcp.spool import intake, pusher
@@ -114,7 +114,7 @@ def _refuse_unsent(workspace: Workspace, remote: str, *, left: bool) -> None:
 
 
 def documents(workspace: Workspace) -> list[dict[str, Any]]:
-    """Returns what has not left yet, for JSON."""
+    """Returns the refs that have not been pushed yet, for JSON."""
     from gitcp.format.checkpoint import timestamp
     from gitcp.spool.unsent import unsent
 
@@ -132,7 +132,7 @@ def documents(workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def tell_unsent(out: Output, workspace: Workspace) -> None:
-    """Says what has not left yet, in a line for each remote."""
+    """Prints what has not been pushed yet, in a line for each remote."""
     from gitcp.spool.unsent import unsent
 
     for one in unsent(workspace):

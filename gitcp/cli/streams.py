@@ -4,7 +4,7 @@ import sys
 
 
 def write(raw: bytes, *, err: bool = False) -> None:
-    """Writes bytes at once, behind what Python still holds for the same stream.
+    """Writes bytes at once, after the data that Python has buffered for the same stream.
 
     Raises:
         OSError: the stream cannot be written.

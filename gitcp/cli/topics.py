@@ -120,7 +120,7 @@ Times are RFC 3339, in UTC. A path that is not UTF-8 is given twice: escaped as
 
 
 class Topic(NamedTuple):
-    """A page: what it is about, and its text or what makes it."""
+    """A page: its subject, and its text or a function that makes the text."""
 
     about: str
     make: Callable[[], str]

@@ -6,7 +6,7 @@ from gitcp.checkpoints.spoken_turns import SpokenTurn, ToolCall
 from gitcp.cli.emit import Output, one_line, safe
 from gitcp.cli.layout import age_of, fit, wrap
 
-# No line of what was said begins at the edge, where the headers are.
+# Prompts and answers are indented; only headers begin at the edge.
 _ASKED = "> "
 _TOOL = "  * "
 _ANSWERED = "  "
@@ -18,13 +18,13 @@ def turn_header(out: Output, number: int, turn: SpokenTurn) -> str:
     try:
         when = [age_of(turn.at)] if turn.at is not None else []
     except (ValueError, OverflowError, OSError):
-        # Any number may stand in a record.
+        # A record may hold any number.
         when = []
     return out.style(" · ".join([f"Turn {number}", *when]), bold=True)
 
 
 def prompt_lines(out: Output, prompt: str, width: int | None) -> Iterator[str]:
-    """Yields a prompt, each line of it marked."""
+    """Yields the lines of a prompt, each with a mark."""
     for line in _indented(prompt, _ASKED, width):
         yield out.style(line, fg="cyan")
 
@@ -32,7 +32,7 @@ def prompt_lines(out: Output, prompt: str, width: int | None) -> Iterator[str]:
 def tool_lines(
     out: Output, tools: Sequence[ToolCall], tops: Sequence[str], width: int | None
 ) -> Iterator[str]:
-    """Yields a line for each call of a tool; paths below one of the `tops` from there."""
+    """Yields a line for each tool call; paths below one of the `tops` are relative to it."""
     for call in tools:
         argument = call.argument
         for top in tops:

@@ -16,17 +16,17 @@ from gitcp.cli.options import reading_in
 from gitcp.errors import GitcpError, NothingToDoError
 from gitcp.project.workspace import Workspace
 
-# What fits on a screen, with a header here and there.
+# So many rows fit on a screen, together with some headers.
 _ROWS = 15
 
 
 def ask_which(out: Output, workspace: Workspace) -> Checkpoint:
     """Prints the newest turns and returns the one that the user names.
 
-    Any other way to name a checkpoint is taken, too; what cannot be found is asked again.
+    Accepts any selector, too; asks again if it finds nothing.
 
     Raises:
-        NothingToDoError: there are none, or none was named.
+        NothingToDoError: there are no turns, or the user named none.
     """
     with_numbers(workspace)
     unreadable: list[str] = []

@@ -7,11 +7,11 @@ from gitcp.project.workspace import Workspace
 
 
 def undo_request(workspace: Workspace, *, trust: bool) -> RestoreRequest:
-    """Returns what brings back what the last restore in this work tree replaced.
+    """Returns a request for the state that the last restore in this work tree replaced.
 
     Raises:
         NothingToDoError: nothing was restored.
-        NotFoundError: what it replaced has been pruned.
+        NotFoundError: the checkpoint of that state has been pruned.
     """
     replaced, undone = ops.last_replaced(workspace)
     return request_restore(

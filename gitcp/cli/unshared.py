@@ -17,7 +17,7 @@ def tell_failed_push(out: Output, workspace: Workspace) -> None:
 
 
 def tell_failed_push_once(out: Output, workspace: Workspace) -> None:
-    """Warns of a push that failed, if no person has seen that yet."""
+    """Warns of a push that failed, unless a user has already seen that."""
     if out.json or not sys.stderr.isatty():
         return
     failed = failed_push.untold(workspace.repository)
