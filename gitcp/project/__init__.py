@@ -1,1 +1,1 @@
-"""The user's project: its work tree, its settings, what waits for the next checkpoint."""
+"""The user's project: its work tree, its settings, and data for the next checkpoint."""

@@ -19,11 +19,11 @@ from gitcp.store.store import Store
 
 
 def store_at(path: str | os.PathLike[str]) -> Store:
-    """Returns the store in a repository; if there is nothing, a bare one is made.
+    """Returns the store in a repository; if there is none, makes a bare one.
 
     `path` is any directory of a git repository, or of a folder without git that has a
-    private store, or an empty one, or one to be made in a directory that exists. No work
-    tree is needed.
+    private store. Or it is empty, or does not exist but its parent does: then the bare
+    repository is made there. No work tree is needed.
 
     Raises:
         NotARepositoryError: the directory holds something else.
@@ -36,7 +36,7 @@ def store_at(path: str | os.PathLike[str]) -> Store:
             where.mkdir(exist_ok=True)
             with _alone(where):
                 if _to_be_made(where):
-                    # We hold the lock, so the process that left anything was killed.
+                    # We hold the lock, so a process that left files here was killed.
                     make_bare_store(where)
     repository = _open(where)
     repository = repository.with_lock_timeout(Settings.of(repository).lock_timeout)
@@ -49,7 +49,7 @@ def write(store: Store) -> AbstractContextManager[Transaction]:
 
 
 def merge_packs(store: Store) -> None:
-    """Merges packs where there are too many.
+    """Merges packs, if there are too many.
 
     Raises:
         StorageError: the disk refused; nothing is lost.

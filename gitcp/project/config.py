@@ -20,17 +20,17 @@ class Setting(NamedTuple):
 
 
 def repository_around(directory: str | os.PathLike[str]) -> Repository:
-    """Returns the repository around a directory, whatever its settings say.
+    """Returns the repository around a directory, without reading gitcp's settings.
 
     Raises:
-        NotARepositoryError: there is none.
+        NotARepositoryError: there is no repository.
         UnsupportedRepositoryError: gitcp cannot serve it.
     """
     return discover(directory)
 
 
 def known(key: str) -> str:
-    """Returns the name of a setting as it is written, whatever its case.
+    """Returns the canonical name of a setting; `key` may have any case.
 
     Raises:
         UsageError: there is no such setting.
@@ -50,7 +50,7 @@ def known(key: str) -> str:
 
 
 def get(repository: Repository, name: str) -> Setting:
-    """Returns a setting, by its name as `known` returns it."""
+    """Returns a setting by its canonical name; see `known`."""
     default, _, meaning, many, _ = KNOWN[name]
     variable = VARIABLES[name]
     if variable in os.environ:
@@ -68,7 +68,7 @@ def put(repository: Repository, name: str, value: str, *, add: bool = False) -> 
     """Writes a setting to the repository's configuration.
 
     Raises:
-        UsageError: the value is not valid, or a second one where one is taken.
+        UsageError: the value is not valid, or the setting takes only one and has one.
         GitFailedError: git refused.
     """
     Settings.of(repository, {VARIABLES[name]: value})

@@ -1,7 +1,7 @@
-"""Lets features extend operations of packages below them: by name, loaded on use.
+"""Lets features extend operations of lower packages: by name, loaded on use.
 
-The operation defines a protocol, which the module named here implements. So the
-operation knows no feature, and a command without the operation loads none.
+The operation defines a protocol, and the module named here implements it. So the
+operation does not depend on features, and a command without the operation loads none.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Remembers that a push of sessions beside a `git push` failed, until one succeeds."""
+"""Remembers that a push of sessions during a `git push` failed, until one succeeds."""
 
 import datetime
 import os
@@ -18,9 +18,9 @@ _SECRET = re.compile(r"(https?://)[^/@\s]*@|(://[^/@:\s]*:)[^/@\s]*@")
 
 
 class FailedPush(msgspec.Struct, frozen=True):
-    """The last push that failed: when, as ISO 8601 in UTC, to which remote, and why.
+    """The last failed push: when, as ISO 8601 in UTC, to which remote, and why.
 
-    `hint` is what the command advised. `told` says that a person has seen it.
+    `hint` is the command's hint. `told` says that the user has seen the failure.
     """
 
     at: str
@@ -31,7 +31,7 @@ class FailedPush(msgspec.Struct, frozen=True):
 
 
 def note(repository: Repository, remote: str, output: str) -> None:
-    """Notes a failure, by what the command printed. The same one is not told again."""
+    """Notes a failure, from the command's output. The same failure is reported once only."""
     remote = _shown(remote)
     reason, hint = _error(output)
     before = read(repository)
@@ -45,7 +45,7 @@ def note(repository: Repository, remote: str, output: str) -> None:
 
 
 def read(repository: Repository) -> FailedPush | None:
-    """Returns the failure that no push has made good since, or None."""
+    """Returns the last failed push, or None if a push has succeeded since."""
     with suppress(OSError, msgspec.MsgspecError):
         raw = (Path(repository.store_dir) / _NAME).read_bytes()
         return msgspec.json.decode(raw, type=FailedPush)
@@ -53,11 +53,11 @@ def read(repository: Repository) -> FailedPush | None:
 
 
 def untold(repository: Repository) -> FailedPush | None:
-    """Returns a failure that no person has seen yet, and notes that one has."""
+    """Returns a failure that the user has not seen yet, and marks it as seen."""
     failed = read(repository)
     if failed is None or failed.told:
         return None
-    # In a repository that cannot be written it is told each time.
+    # If the repository cannot be written, the failure is reported each time.
     with suppress(OSError):
         _write(repository, msgspec.structs.replace(failed, told=True))
     return failed
@@ -72,7 +72,7 @@ def forget(repository: Repository, remote: str) -> None:
 
 
 def _shown(remote: str) -> str:
-    """Returns a remote's name or URL without what is secret in it."""
+    """Returns a remote's name or URL without secrets."""
     return _SECRET.sub(r"\1\2…@", remote)
 
 

@@ -23,8 +23,8 @@ from gitcp.project.workspace import Workspace
 class PrivateFolder(NamedTuple):
     """A folder with a private store.
 
-    `folder` is its path when it was last seen, None if that cannot be read; `there`
-    says that it is still there. `branches` is None if the store cannot be read.
+    `folder` is its path when last seen, None if that cannot be read; `there` says that the
+    folder is still there. `branches` is None if the store cannot be read.
     """
 
     store: str
@@ -35,7 +35,7 @@ class PrivateFolder(NamedTuple):
 
     @property
     def has_repository(self) -> bool:
-        """Whether the folder has become a git repository, and `gitcp adopt` is due."""
+        """Whether the folder has become a git repository, so `gitcp adopt` is due."""
         return (
             self.there and self.folder is not None and (self.folder / ".git").exists()
         )
@@ -45,14 +45,14 @@ def listed() -> Iterator[PrivateFolder]:
     """Yields the folders of this user that have a private store.
 
     Raises:
-        UnsupportedRepositoryError: the directory of private stores is another user's.
+        UnsupportedRepositoryError: another user owns the directory of private stores.
         StorageError: the directory of the stores cannot be read.
     """
     yield from map(_folder, private_stores.every_store())
 
 
 def named(store: str) -> PrivateFolder:
-    """Returns the folder of a store, by the store's name or the beginning of it.
+    """Returns the folder of a store, by the store's name or the beginning of that name.
 
     Raises:
         NotFoundError: there is no such store, or more than one.
@@ -76,7 +76,7 @@ def stored(store: str) -> PrivateStore:
 
 
 def make(directory: str | os.PathLike[str]) -> PrivateFolder:
-    """Makes a private store for a folder; one that is there by now is taken.
+    """Makes a private store for a folder, or returns the one that exists by now.
 
     Raises:
         UnsupportedRepositoryError: the folder cannot have one.
@@ -89,8 +89,8 @@ def make_if_needed(directory: str | os.PathLike[str]) -> None:
     """Makes a private store for a folder that is in no repository and has none.
 
     Raises:
-        NotARepositoryError: git has found something that it cannot open, or the store may
-            be another folder's: the user has to say.
+        NotARepositoryError: git has found something that it cannot open, or a store may
+            belong to another folder: the user has to decide.
         UnsupportedRepositoryError: the folder cannot have one.
         GitFailedError, StorageError: the store cannot be made.
     """
@@ -101,7 +101,7 @@ def make_if_needed(directory: str | os.PathLike[str]) -> None:
 
 
 def use(store: str, directory: str | os.PathLike[str]) -> PrivateFolder:
-    """Takes a store for a folder from now on, whichever it was for.
+    """Assigns a store to a folder, even if it belonged to another folder.
 
     Raises:
         NotFoundError: there is no such store, or more than one.
@@ -133,9 +133,9 @@ def remove(store: str) -> None:
 def left_behind(
     workspace: Workspace, directory: str | os.PathLike[str]
 ) -> PrivateFolder | None:
-    """Returns the folder with a private store that has become part of a repository.
+    """Returns the folder that had a private store before it became part of a repository.
 
-    That is the top of the work tree, or a folder between it and a directory.
+    It is the top of the work tree, or a folder between that and `directory`.
     """
     top = workspace.repository.top
     found = private_stores.find(directory)
@@ -143,7 +143,7 @@ def left_behind(
         return None
     if not found.top.is_relative_to(os.path.realpath(top)):
         return None
-    # It may have been moved since.
+    # The folder may have been moved since.
     return _folder(found.store)._replace(folder=found.top)
 
 
@@ -153,7 +153,7 @@ def _folder(store: PrivateStore) -> PrivateFolder:
         refs = private_stores.open_store(store, None).refs
         branches = len(refs.list(layout.SESSIONS))
     except GitcpError:
-        # It is listed all the same: that is how it can be removed.
+        # List it all the same, so that the user can remove it.
         branches = None
     place = None if store.folder == UNKNOWN else store.folder.place
     return PrivateFolder(

@@ -9,7 +9,7 @@ _NAMES = tuple(VARIABLES.values())
 
 
 class Following:
-    """The settings of a repository that a program keeps open, as they are now."""
+    """The present settings of a repository that a program keeps open."""
 
     def __init__(self, repository: Repository) -> None:
         self._repository = repository
@@ -17,9 +17,9 @@ class Following:
         self._read = None
 
     def now(self) -> Settings:
-        """Returns the settings in force; takes in what was changed since the last call.
+        """Returns the settings in force, with all changes since the last call.
 
-        Waits for refs follow `lockTimeout`.
+        Waits for locks of refs follow `lockTimeout`, too.
 
         Raises:
             UsageError: a value makes no sense.
@@ -29,7 +29,7 @@ class Following:
         repository = self._repository
         repository.reread()
         environ = os.environ
-        # Most are missing, and `get` raises and catches an error for each of those.
+        # Most variables are missing, and `get` raises and catches an error for each of them.
         given = [environ[name] if name in environ else None for name in _NAMES]  # noqa: SIM401
         read = self._read
         if read is None or read[0] is not repository.config or read[1] != given:

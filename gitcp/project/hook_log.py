@@ -1,4 +1,4 @@
-"""`hooks.log`: what hooks did and failed to do."""
+"""`hooks.log`: the log of the hooks, with their failures."""
 
 import datetime
 import os

@@ -1,4 +1,4 @@
-"""The things that `gitcp install` knows: modules with `install`, `uninstall`, `installed`."""
+"""The things that `gitcp install` installs, and their modules."""
 
 import importlib
 from typing import NamedTuple, Protocol, cast
@@ -7,7 +7,7 @@ from gitcp.clients.client import ClientPlaces
 from gitcp.errors import UsageError
 from gitcp.git.repository import Repository
 
-# thing -> module; imported on use
+# thing -> its module (an `Installer`), imported on use
 THINGS = {
     "skill": "gitcp.agents.skill_files",
     "git-hooks": "gitcp.githooks.install",
@@ -28,7 +28,7 @@ THINGS = {
 
 
 class Done(NamedTuple):
-    """An installed thing: what it is, its scope, its file, and a note about it."""
+    """An installed thing: its name, its scope, its file, and a note about it."""
 
     what: str
     scope: str | None
@@ -38,15 +38,15 @@ class Done(NamedTuple):
 
 
 class Installer(Protocol):
-    """The module behind a thing; `what` is its name, as several may share a module."""
+    """The module behind a thing; `what` is its name, because things may share a module."""
 
     def install(self, what: str, place: ClientPlaces, scope: str | None) -> Done:
-        """Installs; again, and nothing changes. No scope: the thing's own default."""
+        """Installs a thing; a second call changes nothing. No scope: the thing's default."""
 
     def uninstall(
         self, what: str, place: ClientPlaces, scope: str | None
     ) -> list[Done]:
-        """Takes out what was installed, in one scope or in all of them."""
+        """Uninstalls a thing, in one scope or in all of them."""
 
     def installed(
         self, what: str, place: ClientPlaces, repository: Repository
@@ -69,7 +69,7 @@ def installer(what: str) -> Installer:
 
 
 def all_installed(place: ClientPlaces, repository: Repository) -> list[Done]:
-    """Returns everything that is installed, of a repository's user."""
+    """Returns everything that a repository's user has installed."""
     return [
         done
         for what in THINGS

@@ -11,10 +11,10 @@ _DEFAULT = "less"
 
 
 def chosen(workspace: Workspace, environment: Mapping[str, str]) -> str | None:
-    """Returns the pager, None for none: an empty one, or `cat`.
+    """Returns the pager; None if it is empty or `cat`.
 
-    `GIT_PAGER`, `core.pager`, `PAGER`, in this order. As in git the configuration of the
-    repository counts, which comes with no clone; git reads none that another user owns.
+    `GIT_PAGER`, `core.pager`, `PAGER`, in this order. As in git, the repository's own
+    configuration counts: a clone never brings it, and git reads none that another user owns.
     """
     pager = environment.get("GIT_PAGER")
     if pager is None:

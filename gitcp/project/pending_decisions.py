@@ -1,4 +1,4 @@
-"""Decisions that wait for a checkpoint, each with the agent session that it came from."""
+"""Decisions that wait for a checkpoint, each with the agent session that recorded it."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,7 +23,7 @@ def pending(workspace: Workspace) -> list[Decision]:
     """Returns the decisions that wait for a save, whichever agent recorded them.
 
     Raises:
-        CorruptError: the file they wait in is damaged.
+        CorruptError: the file of decisions is damaged.
         StorageError: the file of decisions cannot be read.
     """
     return [one.entry for one in waiting(workspace.directory)]
@@ -32,7 +32,7 @@ def pending(workspace: Workspace) -> list[Decision]:
 def record(
     workspace: Workspace, entries: list[Decision], by: AgentSession | None = None
 ) -> None:
-    """Keeps decisions for the next save, or for the next one of an agent's session.
+    """Keeps decisions for the next save, or for the next save of an agent's session.
 
     Raises:
         UsageError: a text is not valid Unicode.
@@ -40,10 +40,10 @@ def record(
         StorageError: the disk refused.
     """
     check_decisions(entries)
-    # The time also tells an entry from one with the same words.
+    # The time also distinguishes an entry from another with the same text.
     at = workspace.store.now()
     dated = [msgspec.structs.replace(entry, at=entry.at or at) for entry in entries]
-    # A save that is under way would clear away what it has not seen.
+    # A running save would otherwise clear entries that it has not read.
     with workspace.locked():
         _add(workspace.directory, [Waiting(entry, by) for entry in dated])
 
@@ -62,7 +62,7 @@ def check_decisions(entries: Iterable[Decision]) -> None:
 
 
 def waiting(directory: Path) -> list[Waiting]:
-    """Returns what waits in a work tree's directory.
+    """Returns the decisions that wait in a work tree's directory.
 
     Raises:
         CorruptError: the file is damaged.
@@ -84,7 +84,7 @@ def _add(directory: Path, entries: Iterable[Waiting]) -> None:
 
 
 def keep(directory: Path, left: Iterable[Waiting]) -> None:
-    """Forgets what was saved: these are left. The caller holds the work tree's lock.
+    """Keeps only the decisions in `left`, after a save. The caller holds the work tree's lock.
 
     Raises:
         StorageError: the disk refused.

@@ -1,4 +1,4 @@
-"""Rewritten commits, kept from the hook that reports them until the next checkpoint."""
+"""Rewritten commits: a hook reports them, and they wait here for the next checkpoint."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -7,13 +7,13 @@ from gitcp import durable
 from gitcp.format.log import Rewrite, decode_rewrites, encode_rewrite
 from gitcp.git.repository import Repository
 
-# A rebase of more commits than that keeps the link of the last ones.
+# If a rebase rewrites more commits than this, only the last ones are kept.
 AT_MOST = 10_000
 _NAME = "rewritten.jsonl"
 
 
 def waiting(directory: Path) -> tuple[Rewrite, ...]:
-    """Returns what goes into the next checkpoint of a work tree."""
+    """Returns the rewritten commits for the next checkpoint of a work tree."""
     try:
         raw = (directory / _NAME).read_bytes()
     except OSError:
@@ -22,7 +22,7 @@ def waiting(directory: Path) -> tuple[Rewrite, ...]:
 
 
 def add(repository: Repository, entries: Iterable[Rewrite]) -> None:
-    """Keeps what was rewritten for the next checkpoint.
+    """Keeps rewritten commits for the next checkpoint.
 
     Raises:
         StorageError: the disk refused.
@@ -37,12 +37,12 @@ def add(repository: Repository, entries: Iterable[Rewrite]) -> None:
         if len(before) + len(new) > AT_MOST:
             _write(directory, (*before, *new)[-AT_MOST:])
             return
-        # In one write, so that hooks of two commands do not lose each other's.
+        # One write, so that concurrent hooks do not lose each other's entries.
         durable.append(directory / _NAME, b"".join(map(encode_rewrite, new)))
 
 
 def forget(directory: Path, saved: Sequence[Rewrite]) -> None:
-    """Leaves out what a checkpoint holds now; what came since stays."""
+    """Removes the entries that a checkpoint holds now; newer ones stay."""
     if not saved:
         return
     held = set(saved)

@@ -1,4 +1,4 @@
-"""Drains the write-ahead logs of dead processes, and sets damaged ones aside."""
+"""Drains the write-ahead logs of ended processes, and sets damaged logs aside."""
 
 import os
 from pathlib import Path
@@ -16,7 +16,7 @@ _OWNERS: dict[str, OnConflict] = {layout.SESSIONS: keep_aside, layout.EFFECTS: j
 
 
 def drain_logs(repository: Repository, *, timeout: float = 1.0) -> int:
-    """Drains every log that no process is writing to; returns how many records.
+    """Drains every log that no process is writing to; returns the number of records.
 
     Raises:
         StorageError: the disk refused; the logs stay.
@@ -25,7 +25,7 @@ def drain_logs(repository: Repository, *, timeout: float = 1.0) -> int:
 
 
 def logs_set_aside(repository: Repository) -> list[Path]:
-    """Returns the damaged logs that were put aside, for a person to look at.
+    """Returns the damaged logs that were set aside, for the user to look at.
 
     Raises:
         StorageError: the directory cannot be read.
@@ -40,6 +40,6 @@ def logs_set_aside(repository: Repository) -> list[Path]:
 
 
 def _resolve(txn: Transaction, conflict: Conflict) -> None:
-    # Draining has refused any ref that is neither a branch's nor a ledger's.
+    # Draining has refused every ref that does not belong to a branch or ledger.
     prefix = next(prefix for prefix in _OWNERS if conflict.ref.startswith(prefix))
     _OWNERS[prefix](txn, conflict)

@@ -1,7 +1,7 @@
 """The location of the index of `gitcp search`, and its removal.
 
-It is derived: losing it costs the time to build it. It has words of what is stored, so that
-whatever removes something from the store for good removes the index first.
+It is derived data: if it is lost, it is rebuilt. It contains words of the stored content, so
+every operation that removes content from the store for good removes the index first.
 """
 
 import os
@@ -25,12 +25,12 @@ def index_of(repository: Repository) -> Path:
 
 @contextmanager
 def locked(repository: Repository, *, timeout: float) -> Iterator[Path]:
-    """Holds the index alone, and yields its file, which may be missing.
+    """Holds the index exclusively, and yields its file, which may be missing.
 
     Raises:
-        BusyError: another process kept it.
+        BusyError: another process kept the lock.
         StorageError: the disk refused.
-        UnsupportedRepositoryError: its directory, or a file in it, is a symbolic link.
+        UnsupportedRepositoryError: a file in its directory is a symbolic link.
     """
     path = index_of(repository)
     with durable.storage("preparing the index of the search"):
@@ -55,10 +55,10 @@ def _refuse_links(directory: Path) -> None:
 
 @contextmanager
 def removed(repository: Repository, *, timeout: float) -> Iterator[None]:
-    """Removes the index, and lets no process build one inside.
+    """Removes the index, and keeps other processes from building one inside.
 
     Raises:
-        BusyError: another process kept it.
+        BusyError: another process kept the lock.
         StorageError: the disk refused.
     """
     with locked(repository, timeout=timeout) as path:
@@ -70,7 +70,7 @@ def remove_where_there(repository: Repository, *, timeout: float) -> None:
     """Removes the index, if there is one.
 
     Raises:
-        BusyError: another process kept it.
+        BusyError: another process kept the lock.
         StorageError: the disk refused.
     """
     if index_of(repository).exists():
@@ -79,7 +79,7 @@ def remove_where_there(repository: Repository, *, timeout: float) -> None:
 
 
 def unlink(path: Path) -> None:
-    """Removes an index and what SQLite keeps beside it, while its lock is held.
+    """Removes an index and SQLite's files beside it, while its lock is held.
 
     Raises:
         StorageError: the disk refused.

@@ -14,7 +14,7 @@ _SIZE = r"(?i)(\d+)\s*([kmg]?)i?b?"
 _SECONDS = r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?"
 _PER = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
-# What `autoPush` may be.
+# The values of `autoPush`.
 OFF, BESIDE_PUSH, AFTER_SAVE = "off", "push", "save"
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0", ""})
@@ -24,8 +24,8 @@ class Known(NamedTuple):
     """A setting that exists: its default, its meaning, and how its values are read.
 
     `parse` gets all values, and the setting's name for an error. `field` is the attribute
-    of `Settings` or `Sharing`, where it is not the name in snake case. Of a setting that
-    takes one value the last one counts; `many` may be given several times.
+    of `Settings` or `Sharing`, if it is not the name in snake case. A setting with `many`
+    may be given several times; of any other setting, the last value counts.
     """
 
     default: str
@@ -111,7 +111,7 @@ def parse_word(text: str, what: str, words: tuple[str, ...]) -> str:
 
 
 def parse_flag(text: str, what: str) -> bool:
-    """Returns a yes or no as git spells them.
+    """Returns a boolean, spelled as in git.
 
     Raises:
         UsageError: `text` is neither true nor false.
@@ -154,7 +154,7 @@ def _words(values: list[str], what: str) -> tuple[str, ...]:
 
 
 def _auto_push(values: list[str], what: str) -> str:
-    """Returns `off`, `push` (beside a push of git's) or `save` (after each save)."""
+    """Returns `off`, `push` (with each `git push`) or `save` (after each save)."""
     word = values[-1].strip().lower()
     if word == AFTER_SAVE:
         return word
@@ -175,7 +175,7 @@ def _many(parse: Callable[[list[str], str], Any], meaning: str) -> Known:
 
 
 def _snake(name: str) -> str:
-    # A third of the time that a pattern takes to compile.
+    # This takes a third of the time to compile a pattern.
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
@@ -324,7 +324,7 @@ class Sharing(NamedTuple):
 
     @property
     def extent(self) -> Extent:
-        """How much a checkpoint from elsewhere may hold that HEAD does not."""
+        """How much a checkpoint made elsewhere may hold beyond HEAD."""
         return Extent(self.pull_max_objects, self.pull_max_size)
 
 
@@ -350,7 +350,7 @@ class Settings(NamedTuple):
 
     @property
     def hooks_off(self) -> str | None:
-        """The setting that keeps agents' hooks from making checkpoints, with its value."""
+        """The setting that stops agents' hooks from making checkpoints, with its value."""
         if not self.auto_checkpoint:
             return "gitcp.autoCheckpoint is false"
         return "gitcp.frequency is manual" if self.frequency == "manual" else None

@@ -46,7 +46,7 @@ class Current(msgspec.Struct, frozen=True):
     branch: str
 
     def named(self, spec: str) -> "Current":
-        """Returns what `SESSION[/BRANCH]` names where this is the current branch.
+        """Returns the branch that `SESSION[/BRANCH]` names if this is the current branch.
 
         Raises:
             UsageError: a name is not usable.
@@ -59,7 +59,7 @@ class Current(msgspec.Struct, frozen=True):
 
 
 class Workspace:
-    """A project to make checkpoints of, or a bare repository that holds some."""
+    """A project to make checkpoints of, or a bare repository with checkpoints."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Workspace:
         self.ledgers = Ledgers(repository)
         self.store = Store(repository, ledger_position=self.ledgers.position)
         self._following = following
-        # When a hook has to be done, by `time.monotonic`.
+        # The time by which a hook has to end, by `time.monotonic`.
         self.deadline: float | None = None
         # The descriptor of this work tree's lock, while it is held.
         self.lock: int | None = None
@@ -81,9 +81,9 @@ class Workspace:
     def with_lock_timeout(
         self, seconds: float, *, refs: float | None = None
     ) -> "Workspace":
-        """Returns this workspace, waiting no longer than so many seconds for locks.
+        """Returns this workspace, but waiting at most so many seconds for locks.
 
-        `refs` is for the locks of refs, where that is to be another time.
+        `refs` is the time for locks of refs, if it differs.
         """
         shorter = min(self.settings.lock_timeout, seconds)
         for_refs = min(
@@ -100,8 +100,8 @@ class Workspace:
     def refresh(self) -> None:
         """Applies settings that changed since the last operation began.
 
-        Every operation that a program may run again and again begins with this. It does
-        nothing in a workspace that was opened for one command.
+        Every operation that a program may repeat begins with this. It does nothing in a
+        workspace that was opened for one command.
 
         Raises:
             UsageError: a value makes no sense.
@@ -151,7 +151,7 @@ class Workspace:
         return self.noted() or Current(self.repository.worktree_name or MAIN, MAIN)
 
     def noted(self) -> Current | None:
-        """Returns the branch last saved to, forked to or switched to here; None before that."""
+        """Returns the branch last saved to, forked to or switched to here; None if never."""
         try:
             raw = (self.directory / "current.json").read_bytes()
             return msgspec.json.decode(raw, type=Current)
@@ -195,7 +195,7 @@ class Workspace:
                 self.lock = None
 
     def is_interrupted(self) -> bool:
-        """Whether a restore was interrupted here; one that is under way was not."""
+        """Whether a restore was interrupted here; a running restore does not count."""
         if not journal.is_open(self.directory):
             return False
         with suppress(FileNotFoundError):
@@ -206,11 +206,11 @@ class Workspace:
         return journal.is_open(self.directory)
 
     def refuse_if_interrupted(self) -> None:
-        """Raises if a restore was interrupted here; waits for one that is under way.
+        """Raises if a restore was interrupted here; waits for a running restore.
 
         Raises:
             RestoreInterruptedError: a restore was interrupted.
-            BusyError: a restore is under way, and takes too long.
+            BusyError: a restore is running, and takes too long.
         """
         if journal.is_open(self.directory):
             # The journal may belong to a restore still running; take its lock first.
@@ -221,7 +221,7 @@ class Workspace:
         """Returns the work tree to read and write, without the git directories in it."""
         from gitcp.worktree.files import Root  # noqa: PLC0415
 
-        # They may lie in the work tree under any name.
+        # The git directories may be in the work tree, under any name.
         own = map(os.stat, {self.repository.git_dir, self.repository.common_dir})
         return Root(self.top, frozenset((one.st_dev, one.st_ino) for one in own))
 
@@ -236,12 +236,12 @@ class Workspace:
     ) -> "Iterator[Capture]":
         """Opens the work tree for capture; git's comparison starts at once.
 
-        Without `chunked`, no file is stored in chunks, however large. `watched` trusts the
-        user's watcher, but not to decide whether a file may be overwritten. Without `backups`
-        a database and its log are captured as the files that they are: a restore replaces
-        those.
+        Without `chunked`, no file is stored in chunks, no matter how large. `watched` trusts
+        the user's watcher, except to decide whether a file may be overwritten. Without
+        `backups`, a database and its log are captured as plain files, because a restore
+        replaces those.
         """
-        # Commands that only look do without all this.
+        # Commands that only read do not need these modules.
         from gitcp.worktree.capture import Capture  # noqa: PLC0415
         from gitcp.worktree.scan import Rules  # noqa: PLC0415
 
@@ -263,15 +263,15 @@ class Workspace:
                 capture.abandon()
 
     def reading(self) -> AbstractContextManager[None]:
-        """Keeps the objects that are read inside, whatever is pruned meanwhile."""
-        # Commands that change something do without this.
+        """Keeps the objects that are read inside, even if they are pruned meanwhile."""
+        # Commands that change something do not need this module.
         from gitcp.git.read_lock import reading  # noqa: PLC0415
 
         return reading(self.repository)
 
 
 def may_have_been_private(workspace: Workspace) -> bool:
-    """Whether its folder may have had a private store before `git init`; one look."""
+    """Whether the folder may have had a private store before `git init`; a quick check."""
     return not workspace.repository.private and area.private_stores().is_dir()
 
 
@@ -280,9 +280,9 @@ def open_workspace(
 ) -> Workspace:
     """Returns the workspace around a directory.
 
-    With `bare`, the directory may be a bare repository itself: an adapter's store.
-    One that is only found around the directory is never taken. With `lasting`, for a
-    program that keeps it open, settings that are changed meanwhile take effect.
+    With `bare`, the directory may be a bare repository itself: an adapter's store. A bare
+    repository around the directory does not count. With `lasting`, for a program that
+    keeps the workspace open, later changes of settings take effect.
 
     Raises:
         NotARepositoryError: there is no repository.
@@ -293,8 +293,8 @@ def open_workspace(
     settings = Settings.of(repository)
     repository = repository.with_lock_timeout(settings.lock_timeout)
     if log_file.names(repository):
-        # A LangGraph thread is durable before git has it (docs/format.md, 16). A disk
-        # that refuses now is not a reason not to show what there is.
+        # A LangGraph thread is durable before git has it (docs/format.md, 16). If the disk
+        # refuses now, still show what git has.
         from gitcp.project.recovery import drain_logs  # noqa: PLC0415  rarely needed
 
         with suppress(StorageError, BusyError):
@@ -311,7 +311,7 @@ def _bare(directory: Path) -> Repository | None:
     try:
         repository = discover(directory, worktree=False)
     except NotARepositoryError:
-        # A file of that name in a folder without git.
+        # The folder only has a file with this name, and no git.
         return None
     named = repository.flag("core.bare") and os.path.samefile(
         repository.git_dir, directory
