@@ -1,1 +1,1 @@
-"""What a checkpoint made elsewhere may bring, and which remotes the user trusts."""
+"""What a restore accepts from checkpoints made elsewhere, and which remotes the user trusts."""

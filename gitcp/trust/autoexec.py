@@ -1,7 +1,7 @@
 """Recognises files that tools execute or obey by themselves, by name.
 
-Opening a project, or the next command in it, must not be enough to run a stranger's
-commands. No list can be complete: `withheld` has a general rule beside this one.
+Opening a project, or running the next command in it, must not run commands from a checkpoint
+made elsewhere. No list can be complete, so `withheld` has a general rule as well.
 """
 
 import re
@@ -12,7 +12,7 @@ _IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
 
 
 def folded(path: bytes) -> list[str]:
-    """Returns the names in a path as the file systems see them that compare loosely."""
+    """Returns the names in a path, folded as file systems do that ignore case."""
     text = re.sub(_IGNORED, "", path.decode("utf-8", "surrogateescape"))
     whole = unicodedata.normalize("NFC", text).casefold()
     return [name.rstrip(". ") or name for name in whole.split("/")]
@@ -23,7 +23,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Everything below these, wherever they lie.
+# Everything below these directories, at any depth.
 _DIRECTORIES = words(
     # agents
     """
@@ -83,7 +83,7 @@ _NAMES = words(
     """
 )
 _ENDINGS = (".pth", ".code-workspace", ".mk", ".sln", ".csproj", ".vcxproj", ".props")
-# Patterns here and elsewhere are compiled where they are first used: it takes time.
+# Patterns here and elsewhere are compiled on first use, because that takes time.
 # Families: a tool's own configuration that is a program, or names one.
 _FAMILIES = r"""(?x)
       (astro|babel|commitlint|cypress|esbuild|eslint|jest|karma|knip|lint-staged|metro
@@ -96,12 +96,12 @@ _FAMILIES = r"""(?x)
     | directory\.(build|packages)\.(props|targets|rsp)
     | dockerfile[\w.-]* | containerfile[\w.-]*
     """
-# Where a name alone says nothing: the end of a path.
+# Ends of paths, if the last name alone is not specific.
 _TAILS = (("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml"))
 _BELOW = words("gradle mise")
 
-# Dot files by name, beside the general rule on dot paths: these no answer brings, only
-# trust does.
+# Dot files by name, in addition to the general rule on dot paths: no answer of the user
+# brings these, only trust does.
 _DOT_NAMES = words(
     """
     .aider.conf.yml .augment-guidelines .augmentignore .autoenv .autoenv.zsh .bazelrc

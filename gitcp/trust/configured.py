@@ -1,7 +1,7 @@
 """Finds work tree paths that git's configuration makes git read or run.
 
-What these files hold is run by the next git command. Only the user's configuration tells
-which they are: a folder of hooks, an included file, a program.
+The next git command runs or obeys these files. Only the user's configuration names them: a
+folder of hooks, an included file, a program.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gitcp.git.repository import Repository
 from gitcp.trust.autoexec import folded, words
 
-# The last word of keys whose value is a command, a program, or a file that names some.
+# The last parts of keys whose value is a command, a program, or a file that names programs.
 _RUNS = words(
     """
     alternaterefscommand askpass attributesfile cccmd clean cmd command difffilter driver
@@ -29,13 +29,16 @@ _INCLUDES = r"(?s)include\.path|includeif\..*\.path"
 
 
 class Configured(NamedTuple):
-    """Paths, with names folded, that the configuration names; `top` are hooks."""
+    """Paths, with folded names, that the configuration names.
+
+    `top` says that the top of the work tree is the folder of hooks.
+    """
 
     paths: frozenset[tuple[str, ...]] = frozenset()
     top: bool = False
 
     def names(self, path: bytes) -> bool:
-        """Whether a path is one of them, lies below one, or holds one."""
+        """Whether a path is one of these, is below one, or contains one."""
         if not self.paths and not self.top:
             return False
         parts = tuple(folded(path))
@@ -59,7 +62,7 @@ _HOOK_NAMES = words(
 
 
 def configured(repository: Repository, top: Path) -> Configured:
-    """Returns what git's configuration names in a work tree.
+    """Returns the paths in a work tree that git's configuration names.
 
     Raises:
         GitFailedError: git cannot read its configuration.
@@ -73,7 +76,7 @@ def configured(repository: Repository, top: Path) -> Configured:
         key, _, value = setting.partition("\n")
         key = key.lower()
         kind, _, source = origin.partition(":")
-        # A relative origin is one from the directory that git was started in.
+        # A relative origin is relative to the directory that git was started in.
         file = os.path.join(top, source) if kind == "file" else ""
         named = [file] if file else []
         if re.fullmatch(_INCLUDES, key):
@@ -96,7 +99,7 @@ def _runs(key: str, value: str) -> bool:
 
 
 def _tokens(value: str) -> Iterator[str]:
-    """Yields what may be a path in a command: all of it, a quoted part, or a word."""
+    """Yields the parts of a command that may be paths: quoted parts and words."""
     yield value
     for match in re.finditer(_QUOTED, value):
         yield match[1] or match[2]
@@ -104,7 +107,7 @@ def _tokens(value: str) -> Iterator[str]:
 
 
 def _inside(value: str, tops: set[str]) -> list[tuple[str, ...]]:
-    """Returns the names below the work tree that a path means, links followed and not."""
+    """Returns the paths in the work tree that a value may mean, with and without links."""
     if not value or "\0" in value:
         return []
     spelled = os.path.expanduser(value)

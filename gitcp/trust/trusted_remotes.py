@@ -1,9 +1,9 @@
 """Trusted remotes, and which checkpoints came from them.
 
-Trust is given to a remote's address, in the user's own git configuration
-(`gitcp.trust`); a repository cannot bring it along. What came from where is
-noted by each pull, in this repository's private directory: a checkpoint that is not in
-these notes came from nowhere that could be trusted (docs/decisions/0060).
+The user trusts a remote's address, in the user's own git configuration (`gitcp.trust`); a
+repository cannot bring it along. Each pull notes where its checkpoints came from, in this
+repository's private directory. A checkpoint without such a note is not trusted
+(docs/decisions/0060).
 """
 
 import os
@@ -22,14 +22,14 @@ from gitcp.store.store import Store
 
 _NOTES = "pulled.jsonl"
 _KEY = "gitcp.trust"
-# Not the repository's own: that file may have come with it.
+# Not the repository's own configuration: that file may have come with it.
 _SCOPES = frozenset({"system", "global", "command"})
 _URL = r"(?i)[a-z][a-z0-9+.-]*://"
 _SCP = r"[^/]+:"
 
 
 class _Note(msgspec.Struct, frozen=True):
-    """Checkpoints that came at once: from `tip` back to, and without, `before`."""
+    """Checkpoints that came together: from `tip` back to `before`, excluding `before`."""
 
     url: str
     tip: str
@@ -40,12 +40,12 @@ _DECODER = msgspec.json.Decoder(_Note)
 
 
 def address(repository: Repository, given: str) -> str:
-    """Returns the address of a remote, by its name or as it is given, in one spelling.
+    """Returns the address of a remote, given by name or address, in a canonical spelling.
 
     Raises:
         UsageError: there is no such remote.
     """
-    # A restore reads the notes below, and talks to no remote.
+    # Imported here, because a restore only reads the notes below, and needs no remote.
     from gitcp.git import remote as remotes  # noqa: PLC0415
 
     name = remotes.find(repository, given)
@@ -54,7 +54,7 @@ def address(repository: Repository, given: str) -> str:
 
 
 def spelled(repository: Repository, url: str) -> str:
-    """Returns an address without what is secret in it; a path as an absolute one."""
+    """Returns an address without secrets; a path is made absolute."""
     if not re.match(_URL, url):
         if re.match(_SCP, url):
             return url.rstrip("/")
@@ -77,7 +77,7 @@ def trusted(repository: Repository) -> list[str]:
 
 
 def give(repository: Repository, given: str) -> tuple[str, bool]:
-    """Trusts a remote from now on; returns its address, and whether that is new.
+    """Trusts a remote; returns its address, and whether it was not trusted before.
 
     Raises:
         UsageError: there is no such remote.
@@ -91,7 +91,7 @@ def give(repository: Repository, given: str) -> tuple[str, bool]:
 
 
 def take(repository: Repository, given: str) -> str:
-    """Takes the trust in a remote, or in an address, back.
+    """Ends the trust in a remote, or in an address; returns the address.
 
     Raises:
         UsageError: the user's own configuration does not trust the remote.
@@ -116,8 +116,8 @@ def note_pulled(
 ) -> None:
     """Notes where new checkpoints came from.
 
-    `before` are commits that were here: what they reach came earlier, maybe from
-    elsewhere.
+    `before` are commits that were here before: what they reach came earlier, maybe from
+    another remote.
 
     Raises:
         StorageError: the notes cannot be written.
@@ -142,7 +142,7 @@ def note_pulled(
 
 
 def note_made(store: Store, made: Checkpoint, source: Checkpoint) -> None:
-    """Notes that a checkpoint made here has files or records of one that came.
+    """Notes that a checkpoint made here has files or records of a pulled one.
 
     Raises:
         StorageError: the notes cannot be written.
@@ -168,7 +168,7 @@ def _add(repository: Repository, notes: list[_Note]) -> None:
 
 
 def is_trusted(store: Store, found: Checkpoint) -> bool:
-    """Whether what is foreign in a checkpoint came from remotes that the user trusts."""
+    """Whether the part of a checkpoint made elsewhere came from a trusted remote."""
     if not found.origin.foreign:
         return True
     allowed = trusted(store.repository)
@@ -176,10 +176,10 @@ def is_trusted(store: Store, found: Checkpoint) -> bool:
 
 
 def _came_from(store: Store, found: Checkpoint) -> str | None:
-    """Returns the address that a checkpoint's foreign part came from, if that is known.
+    """Returns the address that the part made elsewhere came from, if known.
 
-    A checkpoint made here carries on what the one before it had, unless it brought
-    another's: a restore and a fork are noted themselves.
+    A checkpoint made here has the same origin as the one before it, unless it was made by a
+    restore or fork: those have notes of their own.
     """
     came = _commits(store)
     for one in store.line(found):
@@ -203,7 +203,7 @@ def _commits(store: Store) -> Mapping[str, str]:
         try:
             note = _DECODER.decode(line)
         except msgspec.MsgspecError:
-            # A line that was cut short by a crash vouches for nothing.
+            # A line that a crash truncated proves nothing.
             continue
         tip = store.checkpoint(note.tip)
         for one in store.line(tip) if tip else ():

@@ -16,7 +16,7 @@ CONFIGURED = "git's configuration names it"
 OUTSIDE = "a link that leads outside the project"
 DOT = "a dot path that differs in HEAD"
 BECOMES_EXECUTABLE = "it would become executable"
-# Only trust brings these; the others come after a question that shows them.
+# Only trust allows these changes; the others are allowed if the user says so when asked.
 NEVER_ASKED = frozenset({EXECUTED, CONFIGURED, OUTSIDE})
 ASKED = frozenset({DOT, BECOMES_EXECUTABLE})
 HELD = NEVER_ASKED | ASKED
@@ -32,8 +32,8 @@ class Bounds(NamedTuple):
 def leads_outside(path: bytes, target: bytes) -> bool:
     """Whether a link at this path could lead out of the project, or into `.git`.
 
-    `..` is followed only at the start of a target: behind a name it depends on what
-    that name is.
+    `..` is resolved only at the start of a target: after a name, its meaning depends on
+    whether that name is a link.
     """
     if target.startswith(b"/"):
         return True
@@ -56,11 +56,11 @@ def leads_outside(path: bytes, target: bytes) -> bool:
 def withheld_from(
     objects: Objects, bounds: Bounds, brought: frozenset[bytes] = frozenset()
 ) -> Withheld:
-    """Returns what says why a change of a path is left out, or None if it is not.
+    """Returns a function that says why a change of a path is withheld; None if it is not.
 
-    What HEAD holds at a path is the user's own already; what is not committed, and
-    tools obey, is not deleted either. `brought` are paths that the user was shown and has
-    asked for: rules that may be asked about let them pass.
+    Content that HEAD has at a path is the user's own already. A file that tools obey is not
+    deleted either, even if it is not committed. `brought` are paths that the user was shown
+    and has allowed: the rules in `ASKED` let them pass.
     """
 
     def why(path: bytes, old: Entry | None, new: Entry | None) -> str | None:
@@ -93,5 +93,5 @@ def _leads_out(objects: Objects, path: bytes, link: Entry) -> bool:
         _, size = objects.header(link.oid)
         return size > safety.PATH_LIMIT or leads_outside(path, objects.blob(link.oid))
     except CorruptError:
-        # That it is damaged is said where it would be read.
+        # A command that reads the link reports the damage.
         return False

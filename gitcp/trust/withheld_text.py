@@ -10,7 +10,7 @@ from gitcp.format.tree import EXECUTABLE, LINK, Entry
 from gitcp.git.objects import Objects, size_of
 from gitcp.worktree.files import Root
 
-# What a reader can take in, in bytes; more is looked at with `gitcp diff`.
+# The most bytes that a user can read here; `gitcp diff` shows more.
 _LARGEST = 64 * 1024
 
 
@@ -19,8 +19,8 @@ def change_of(
 ) -> tuple[str, Iterator[str] | None]:
     """Returns a headline for a change of a path, and the lines of a diff.
 
-    `entry` is what the change would bring. The lines are None if the content is not
-    text, or larger than 64 KiB.
+    `entry` is the new entry at the path. The lines are None if the content is not text, or
+    larger than 64 KiB.
     """
     name = show_path(path)
     if entry is None:
@@ -43,7 +43,7 @@ def _stored(objects: Objects, oid: bytes) -> list[str] | None:
 
 
 def _present(root: Root, path: bytes) -> list[str] | None:
-    """Returns the lines that are there now; none if there is no such file."""
+    """Returns the lines of the present file; no lines if there is no file."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         parent, name = root.parent(path)
