@@ -1,1 +1,1 @@
-"""Removing a secret, or a path, from every checkpoint."""
+"""Removes a secret, or a path, from every checkpoint."""

@@ -19,19 +19,19 @@ from gitcp.store import labels
 
 _PENDING = "pending.jsonl"
 _LARGEST = 200 << 20
-# No text: the scanner's key and its memory, the index of the files.
+# Files without text: the scanner's key and its cache, the index of the files.
 _NO_TEXT = frozenset({cache.DIRECTORY, "scan", "key"})
 
 
 def clear(workspace: Workspace, eraser: Eraser | None) -> None:
-    """Takes values out of what gitcp keeps beside its checkpoints.
+    """Removes values from gitcp's files beside its checkpoints.
 
-    Those are decisions that wait, labels, prompts that hooks keep, hooks' logs, pages of
-    ledgers, which are removed, and what `gitcp acp` wrote down of this project's sessions,
-    where no agent is at one.
+    Those are pending decisions, labels, prompts that hooks keep, hooks' logs, and the
+    transcripts that `gitcp acp` wrote of this project's sessions, unless an agent is in
+    one. Cached ledger commits are removed as a whole.
 
     Raises:
-        BusyError: a turn of a session is being added for ten seconds.
+        BusyError: adding a turn to a session took more than ten seconds.
         StorageError: the disk refused.
     """
     if eraser is None:
@@ -61,9 +61,9 @@ def _clear(path: Path, eraser: Eraser) -> None:
 def left(
     workspace: Workspace, eraser: Eraser | None, *, dry_run: bool
 ) -> Iterator[str]:
-    """Says which other files of gitcp and which conversations of clients hold a value.
+    """Yields the other files of gitcp and the clients' transcripts that hold a value.
 
-    In a dry run those are not among them that `clear` would take it out of.
+    A dry run leaves out the files that `clear` would remove it from.
     """
     if eraser is None:
         return
@@ -103,7 +103,7 @@ def _cleared(workspace: Workspace) -> Iterator[Path]:
 
 
 def _sessions(workspace: Workspace) -> list[SessionFolder]:
-    """Returns the sessions of this project that `gitcp acp` has written down."""
+    """Returns the sessions of this project that `gitcp acp` has recorded."""
     top = os.path.realpath(workspace.top)
     found = []
     for folder in acp_folder.folders(acp_folder.root(os.environ)):

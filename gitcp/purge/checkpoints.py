@@ -27,22 +27,22 @@ _LABEL = b"Gitcp-Label: "
 
 
 class NameHoldsValueError(CorruptError):
-    """The name of a session or branch holds what to purge."""
+    """The name of a session or branch holds the value to purge."""
 
 
 _How = Callable[[Eraser, bytes], bytes]
 
 
 def _of_log(kind: str) -> _How:
-    """Returns how values go from the segments of a log."""
+    """Returns how to remove values from the segments of a log."""
     return Eraser.covered if kind == layout.GRAPH else Eraser.records
 
 
 class Purger:
-    """Decides for one checkpoint after the other what it is to hold.
+    """Decides the new content of one checkpoint after another.
 
-    Every object is looked at once, however many checkpoints hold it. `noted` returns the
-    other commits that a checkpoint has in what remotes had: those of before it was pruned.
+    Every object is read once, no matter how many checkpoints hold it. `noted` returns the
+    other commits of a checkpoint that remotes have: those from before a prune.
     """
 
     def __init__(
@@ -64,18 +64,18 @@ class Purger:
         self._blobs: dict[tuple[bytes, _How], bytes] = {}
         self._trees: dict[tuple[bytes, bytes], bytes | None] = {}
         self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
-        # Blobs of this transaction can be read once they are stored, and not before.
+        # Blobs of this transaction, which cannot be read before they are stored.
         self._made: dict[bytes, bytes] = {}
         self._moved: set[bytes] = set()
-        # What goes: objects that nothing needs any more once all is done.
+        # Objects that nothing needs any more after the purge.
         self.gone: set[bytes] = set()
         self.changed: dict[str, Checkpoint] = {}
         self.files: set[bytes] = set()
-        # Checkpoints that stay as they are, with the reason, by their ids.
+        # Checkpoints that stay unchanged, with the reason, by their ids.
         self.damaged: dict[str, tuple[Checkpoint, str]] = {}
 
     def change(self, found: Checkpoint) -> NewContent:
-        """Returns what a checkpoint is to hold; a damaged one holds what it held."""
+        """Returns the new content of a checkpoint; a damaged one keeps its content."""
         try:
             return self._change(found)
         except NameHoldsValueError:
@@ -87,7 +87,7 @@ class Purger:
     def _unchanged(self, found: Checkpoint, message: bytes) -> NewContent:
         if not self._moved.intersection(found.raw.parents):
             return AS_IT_IS
-        # Another parent, and so another commit: a remote may have the old one.
+        # Its parent changed, and so its commit: a remote may have the old one.
         self._moved.add(found.oid)
         return NewContent(message=self._standing_for(found, message))
 
@@ -143,13 +143,13 @@ class Purger:
             origin=self._seals.again(found, said.origin, files_tree, new_logs),
         )
         top = self._builder.tree(said, left, made, (found.raw.tree,))
-        # If nothing that it tells has changed it is the one that it was.
+        # If the manifest did not change, the new one is the same object.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
         return NewContent(tree=top, message=self._standing_for(found, message))
 
     def _standing_for(self, found: Checkpoint, message: bytes) -> bytes:
-        """Returns a message that says which commits the new one stands for."""
+        """Returns a message that names the commits that the new one replaces."""
         for commit in (*self._noted(found), found.commit):
             message = with_purged(message, commit)
         return message
@@ -176,7 +176,7 @@ class Purger:
             return entry
         if entry.mode != DIRECTORY:
             return Entry(entry.mode, self._blob(entry.oid, Eraser.erased))
-        # Without paths to take out it does not matter where a tree lies.
+        # Unless a path below it is purged, the location of a tree does not matter.
         key = entry.oid, path if self._below(path) else b""
         if key not in self._trees:
             before = self._objects.tree(entry.oid)
@@ -217,7 +217,7 @@ class Purger:
         return self._blobs[key]
 
     def _dropped(self, before: tree.Tree, after: tree.Tree) -> set[bytes]:
-        """Returns the paths that were in these files and are not any more."""
+        """Returns the purged paths that were in these files before, and are not now."""
         return {
             path
             for path in self._paths
@@ -228,7 +228,7 @@ class Purger:
     # --- what gitcp wrote ------------------------------------------------------------
 
     def _own(self, name: bytes, entry: Entry) -> Entry:
-        # Each entry of the list of empty directories ends with NUL: nothing crosses it.
+        # Entries in the list of empty directories end with NUL, so no value spans two.
         how = {layout.EVENT: cover_event, layout.WRITES: Eraser.covered}
         return Entry(entry.mode, self._blob(entry.oid, how.get(name, Eraser.erased)))
 
@@ -281,7 +281,7 @@ class Purger:
     # --- logs ------------------------------------------------------------------------
 
     def _logs(self, root: bytes | None) -> bytes | None:
-        """Returns the tree of the logs with the totals put right."""
+        """Returns the tree of the logs, with corrected totals."""
         if root is None or self._eraser is None:
             return root
         changes: dict[bytes, Entry | None] = {}
@@ -328,7 +328,7 @@ class Purger:
         return changes
 
     def _chain(self, name: LogName, segments: list[bytes]) -> tuple[str, int, int]:
-        """Returns digest and size of a source as it is to be, and lines it lost."""
+        """Returns the new digest and size of a source, and how many lines it lost."""
         known = self._chains.setdefault(name, [])
         same = 0
         for one, oid in zip(known, segments, strict=False):
@@ -355,7 +355,7 @@ class Purger:
         return digest, size, lost
 
     def _totals(self, said: Manifest, new_logs: bytes | None) -> Manifest:
-        """Puts the totals in the manifest right, from those of the sources."""
+        """Corrects the totals in the manifest, from those of the sources."""
 
         def meta(name: LogName) -> log.Meta | None:
             entry = tree.lookup(
@@ -369,7 +369,7 @@ class Purger:
         talk = said.conversation
         if talk is not None:
             found = meta(LogName("conversation", talk.source))
-            # What it names may be older than what the source holds by now.
+            # The manifest may name an older state of the source.
             if found is not None and found.segments == talk.segments:
                 changes["conversation"] = msgspec.structs.replace(
                     talk,

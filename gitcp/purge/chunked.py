@@ -12,8 +12,8 @@ from gitcp.git.transaction import Transaction
 from gitcp.purge.redact import Eraser
 from gitcp.worktree.chunks import ChunkWriter
 
-# Bytes that are scanned at once, and so many of those before them once more: no
-# value that is purged is longer, in any form.
+# How many bytes are scanned at once, and how many of them again with the next ones: no
+# purged value is longer than that, in any encoding.
 _AT_ONCE = 16 << 20
 _AGAIN = 1 << 20
 
@@ -28,8 +28,8 @@ class _File(NamedTuple):
 class ChunkedPurge:
     """Decides the new content of chunked files, one checkpoint after another.
 
-    `pointers` maps the pointers of those that change to new ones; `gone` are the objects
-    that they need no more.
+    `pointers` maps the pointers of changed files to new ones; `gone` are objects that they
+    no longer need.
     """
 
     def __init__(self, opened: Transaction, eraser: Eraser | None) -> None:
@@ -42,7 +42,7 @@ class ChunkedPurge:
         self.gone: set[bytes] = set()
 
     def look(self, lists: Entry | None) -> None:
-        """Looks at the files in a tree of lists; each once.
+        """Purges the files in a tree of lists; each once.
 
         Raises:
             CorruptError: a file cannot be read.
@@ -64,7 +64,7 @@ class ChunkedPurge:
     def left(
         self, lists: Entry | None, root: bytes | None, paths: Collection[bytes]
     ) -> Entry | None:
-        """Returns the lists that files need, once some paths are taken out of them."""
+        """Returns the lists that are still needed after some paths were removed."""
         if lists is None:
             return None
         before = self._objects.tree(lists.oid)
@@ -90,7 +90,7 @@ class ChunkedPurge:
     def _purged(self, name: ChunkedName, root: bytes) -> _File:
         if self._eraser is None or not self._holds(name.content, self._eraser):
             return _File(name, root)
-        # In memory at once: a value may stand over the edge of any part of it.
+        # The whole file in memory, because a value may span two parts of it.
         made = self._eraser.erased(b"".join(self._objects.content(name.content)))
         content = self._writer.write(iter([made]), len(made))
         assert content is not None

@@ -1,7 +1,7 @@
 """Purges a value from threads of LangGraph (docs/format.md, 15).
 
-What a graph serialized counts its own lengths, so a purged value is overwritten there by
-as many other bytes; only what is JSON in the event itself may get shorter.
+A graph's serialized data contains lengths, so a purged value in it is overwritten by as many
+other bytes. Only the JSON of the event itself may get shorter.
 """
 
 import base64

@@ -26,7 +26,7 @@ from gitcp.purge.redact import Eraser
 class PurgedLedger(NamedTuple):
     """The new id of each rewritten ledger commit, and the number of changed records.
 
-    `named` are steps that hold it in what they are known by: that stays.
+    `named` are steps whose names or keys hold the value: these stay.
     """
 
     pages: dict[str, str]
@@ -41,10 +41,10 @@ def clean(
     pages: Iterable[LedgerCommit],
     eraser: Eraser,
 ) -> PurgedLedger:
-    """Rewrites the pages that hold a purged value, and all after them.
+    """Rewrites the ledger commits that hold a purged value, and all after them.
 
     Raises:
-        CorruptError: a page or a value is missing.
+        CorruptError: a ledger commit or a value is missing.
     """
     new: dict[str, str] = {}
     named: list[str] = []
@@ -92,7 +92,7 @@ def _known_by(eraser: Eraser, record: Record) -> bool:
 def _erased(
     signet: RecordSigner, eraser: Eraser, record: Record, values: dict[int, bytes]
 ) -> Record:
-    """Returns a record without the purged values; what identifies it stays."""
+    """Returns a record without the purged values; its identity stays."""
 
     def text(given: str) -> str:
         return eraser.erased(given.encode()).decode("utf-8", "replace")

@@ -47,9 +47,9 @@ class Wanted(NamedTuple):
 class Purged(NamedTuple):
     """The result of a purge, or of its dry run.
 
-    `checkpoints` are those that held it, as they were. `paths` are the files it was in.
-    `remotes` are those that have it; `left` says where else it is still, in words.
-    `ledgers` are the sessions of which the ledger of steps held it.
+    `checkpoints` are the old ones that held the value or path. `paths` are the files that
+    it was in. `remotes` have it; `left` says where else it still is, in words. `ledgers`
+    are the sessions whose ledger of steps held it.
     """
 
     checkpoints: tuple[Checkpoint, ...]
@@ -61,17 +61,17 @@ class Purged(NamedTuple):
 
 
 def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Purged:
-    """Takes what is wanted out of every checkpoint of every branch.
+    """Removes values or paths from every checkpoint of every branch.
 
-    Ledgers of steps go first, each by itself. Then all branches move at one moment;
-    killed before it none has changed, after it all have, and the same purge again
-    removes the old objects.
+    Ledgers of steps come first, each by itself. Then all branches move at one moment. If
+    the purge is killed before that, no branch has changed; if later, all have, and the
+    same purge again removes the old objects.
 
     Raises:
         NotFoundError: no checkpoint holds it.
         CorruptError: a checkpoint cannot be read and no other holds the value; or a name holds it.
-        UsageError: a value is too short to be told from other text.
-        RestoreInterruptedError: a restore has to be ended first.
+        UsageError: a value is so short that it would match other text.
+        RestoreInterruptedError: a restore has to be finished or aborted first.
         BusyError: another process uses the store; not everything was removed.
     """
     workspace.refuse_if_interrupted()
@@ -95,7 +95,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
                 old: set[str] = {one.commit for one in purger.changed.values()}
             else:
                 old = _rewrite(workspace, opened, purger, refs)
-        # A purge that was killed has moved its branches without reporting the remotes.
+        # A killed purge may have moved its branches without reporting the remotes.
         old |= _stood_for(workspace)
         remotes = _remotes(workspace, old)
         taken = 0 if dry_run else _remove(workspace, eraser, old, remotes)
@@ -123,7 +123,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
 def _values(
     workspace: Workspace, wanted: Wanted
 ) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
-    """Returns the values with their names, and why some could not be looked for."""
+    """Returns the values with their fingerprints, and the error if some were not found."""
     names = cache.fingerprints(workspace.repository)
     values = [(value, names.of(value)) for value in map(long_enough, wanted.values)]
     found, missing = find_values(workspace, wanted.fingerprints)
@@ -145,13 +145,13 @@ def _used(taken: int) -> list[str]:
 def _remove(
     workspace: Workspace, eraser: Eraser | None, old: set[str], remotes: dict[str, str]
 ) -> int:
-    """Removes what the old commits kept; returns how many objects git may have used."""
+    """Removes the objects of old commits; returns how many of them git may have used."""
     repository = workspace.repository
     # Remote-tracking refs would keep the old objects alive.
     repository.refs.delete(remotes)
     encrypted_refs.forget(workspace, old)
     beside.clear(workspace, eraser)
-    # Those that never were on a branch, or are not any more, go with them.
+    # This also removes objects that are on no branch.
     dropped = drop_unreachable(
         repository,
         roots=lambda: journals(repository),
@@ -162,9 +162,10 @@ def _remove(
 
 
 def _no_index(workspace: Workspace, *, dry_run: bool) -> AbstractContextManager[None]:
-    """Removes the index of the search, which has words of what goes, until all branches moved.
+    """Removes the index of the search, and keeps it away until all branches have moved.
 
-    Killed inside, it is gone; one that is built again has what git has, and no more.
+    It contains words of purged content. If the purge is killed inside, the index is gone,
+    and a rebuilt one contains only what git has.
     """
     if dry_run:
         return nullcontext()
@@ -174,7 +175,7 @@ def _no_index(workspace: Workspace, *, dry_run: bool) -> AbstractContextManager[
 
 
 def _damaged(purger: Purger) -> list[str]:
-    """Returns which checkpoints were left as they are, with the reason."""
+    """Returns the checkpoints that stay unchanged, with the reason."""
     return [
         (
             f"{one.trailers.session}/{one.trailers.branch}:{one.seq} {one.id},"
@@ -199,14 +200,14 @@ def _nowhere(purger: Purger) -> GitcpError:
 
 
 class _Steps:
-    """Taking values out of the ledgers of steps."""
+    """Removes values from the ledgers of steps."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._repository = workspace.repository
         self.changed: list[str] = []
         self.left: list[str] = []
-        # Objects that nothing needs any more once all is done.
+        # Objects that nothing needs any more after the purge.
         self.gone: set[bytes] = set()
 
     def run(self, eraser: Eraser, *, dry_run: bool) -> None:
@@ -240,7 +241,7 @@ class _Steps:
 
 
 def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
-    """Finds out what would change; what was made is left behind with the transaction."""
+    """Finds out what would change; the transaction discards the new objects."""
     seen: set[bytes] = set()
     for ref in refs:
         tip = workspace.repository.refs.read(ref)
@@ -255,7 +256,7 @@ def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
 def _rewrite(
     workspace: Workspace, opened: Transaction, purger: Purger, refs: list[str]
 ) -> set[str]:
-    """Rewrites all branches; what is saved meanwhile is taken along."""
+    """Rewrites all branches, including checkpoints that are saved meanwhile."""
     old: set[str] = set()
     for _ in range(_ROUNDS):
         done = rewrite(workspace.store, opened, refs, purger.change)
@@ -270,7 +271,7 @@ def _rewrite(
 
 
 class _Noted:
-    """What remotes had when they were last seen: a line may have been pruned here since."""
+    """The checkpoints that remotes had when last seen: some may have been pruned here since."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._by_id: dict[str, list[Checkpoint]] = {}
@@ -284,7 +285,7 @@ class _Noted:
                 self._by_id.setdefault(found.id, []).append(found)
 
     def of(self, wanted: Checkpoint) -> list[str]:
-        """Returns other commits of a checkpoint that hold the same as its own."""
+        """Returns the other commits of a checkpoint, with the same content."""
         return sorted(
             one.commit
             for one in self._by_id.get(wanted.id, ())
@@ -293,7 +294,7 @@ class _Noted:
 
 
 def _stood_for(workspace: Workspace) -> set[str]:
-    """Returns the commits that others have replaced, in any purge."""
+    """Returns the commits that any purge has replaced."""
     old: set[str] = set()
     seen: set[bytes] = set()
     for tip in workspace.repository.refs.list(layout.SESSIONS).values():
@@ -309,7 +310,7 @@ def _stood_for(workspace: Workspace) -> set[str]:
 
 
 def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
-    """Returns the refs of what remotes have that reach a commit which is to go."""
+    """Returns the remote-tracking refs that reach a commit to remove."""
     listed = workspace.repository.refs.list(layout.REMOTE_EFFECTS)
     found = {ref: oid for ref, oid in listed.items() if oid in old}
     for ref, tip in workspace.repository.refs.list(layout.REMOTES).items():
@@ -337,7 +338,7 @@ def _in_work_tree(
     with workspace.root() as root:
         for path in sorted({*files, *unwanted}):
             holds = False
-            # A name that cannot be looked at, as one below a link, holds nothing here.
+            # A path that cannot be read, such as one below a link, holds nothing here.
             with suppress(OSError):
                 held = root.lstat(path)
                 holds = held is not None and (
@@ -351,7 +352,7 @@ def _in_work_tree(
 
 
 def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
-    """Returns what a file holds or a link says; nothing of what else there is."""
+    """Returns the content of a file or link; empty for anything else, or if too large."""
     if stat.S_ISLNK(held.st_mode):
         return root.readlink(path)
     if not stat.S_ISREG(held.st_mode) or held.st_size >= _LARGEST_FILE:
@@ -364,7 +365,7 @@ def _bytes(root: Root, path: bytes, held: os.stat_result) -> bytes:
 
 
 def _still_there(workspace: Workspace, gone: set[bytes]) -> Iterable[str]:
-    """Says what keeps objects alive that gitcp itself needs no more."""
+    """Returns what keeps objects alive that gitcp itself no longer needs."""
     held, unneeded = staying(workspace.repository, gone)
     # Trees and blobs that a checkpoint shares with other content may rightly stay.
     objects = workspace.repository.objects

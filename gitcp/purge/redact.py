@@ -9,7 +9,7 @@ from urllib.parse import quote_from_bytes
 from gitcp.format import jsontext
 from gitcp.secrets.encodings import cores
 
-# Shorter ones stand in other words, and what is left would tell little of them.
+# Shorter values would occur by chance in other words.
 SHORTEST = 4
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _RUN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-")
@@ -17,17 +17,17 @@ _PADDING = ord("=")
 _NEWLINE = ord("\n")
 _STRAY = re.compile(rb"\\+(?=\[purged:)")
 _LINE_END = rb"(?:[ \t]*(?:\r?\n|\r|\\+[nr])[ \t]*)+"
-# A tool that highlights what it found colours the first letters of a value, say; and a
-# line that was full continues in the next.
+# What may stand between two characters of a value: a colour, from a tool that highlights a
+# match, or a line break, if a long line was wrapped.
 _STEER = (
     rb"(?:(?:\x1b|\\+u001[bB])(?:\[[0-9;:?]*[A-Za-z]|[ -/]{1,4}[0-~]|[0-9=>A-Z])"
     rb"|\\*(?:\r?\n|\\[nr])[ \t]{0,40})*"
 )
-# Where base64 continues in the next line.
+# A line break within base64.
 _BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
 _DEEPEST = 6
 _HEX = frozenset("0123456789abcdefABCDEF")
-# The last digits of an escape do not begin a value.
+# A value does not begin with the last digits of an escape.
 _NOT_IN_ESCAPE = b"".join(
     rb"(?<!\\u%b)" % (b"[0-9a-fA-F]" * count) for count in range(4)
 )
@@ -36,7 +36,7 @@ _BASIC = 0x10000
 
 
 class _Rule(NamedTuple):
-    """A form of a value; of base64 the whole `run` around it goes."""
+    """An encoding of a value; for base64, the whole `run` around it is removed."""
 
     pattern: re.Pattern[bytes]
     marker: bytes
@@ -47,7 +47,7 @@ class Eraser:
     """Replaces values by markers that name them by their fingerprints."""
 
     def __init__(self, values: Iterable[tuple[bytes, str]]) -> None:
-        """Each value comes with its fingerprint."""
+        """`values` are pairs of a value and its fingerprint."""
         self._rules: list[_Rule] = []
         self._numbers: list[tuple[re.Pattern[bytes], bytes]] = []
         for value, fingerprint in sorted(values, key=lambda one: -len(one[0])):
@@ -58,22 +58,22 @@ class Eraser:
                 self._numbers.append((re.compile(bare), json.dumps(marker).encode()))
 
     def holds(self, data: bytes) -> bool:
-        """Whether there is one of the values in it."""
+        """Whether the bytes contain one of the values."""
         return any(rule.pattern.search(data) for rule in self._rules)
 
     def erased(self, data: bytes) -> bytes:
         """Returns the bytes without the values."""
         for rule in self._rules:
-            # There is no backslash in a marker, which would mean something here.
+            # A marker has no backslash, which would be special in a replacement.
             replace = _without_runs if rule.run else _without
             data = replace(data, rule)
         return data
 
     def covered(self, data: bytes) -> bytes:
-        """Returns the bytes with as many others in place of the values.
+        """Returns the bytes with each value overwritten by as many other bytes.
 
-        For what counts its own lengths; lines stay lines. Of base64 only goes what is the
-        value's for certain: what stands beside it may be a length.
+        For data that contains its own lengths; line ends stay. In base64, only the part that
+        certainly belongs to the value is overwritten: bytes next to it may be a length.
         """
         for rule in self._rules:
             pieces = []
@@ -85,26 +85,26 @@ class Eraser:
         return data
 
     def records(self, data: bytes) -> bytes:
-        """Returns lines of JSON without the values; what was JSON stays JSON."""
+        """Returns lines of JSON without the values; valid JSON stays valid."""
         if self.erased(data) == data:
             return data
-        # Once more for what goes over lines, where they are not JSON.
+        # Once more, for values that span lines that are not JSON.
         return self.erased(b"".join(map(self._record, data.splitlines(keepends=True))))
 
     def _record(self, line: bytes) -> bytes:
         erased = self.erased(line)
         if erased == line or not _is_json(line) or _is_json(erased):
             return erased
-        # The value was a number by itself: what takes its place is a text.
+        # The value was a JSON number: replace it by a string.
         for pattern, quoted in self._numbers:
             line = pattern.sub(quoted, line)
         erased = self.erased(line)
-        # Or it began like an escape, and the backslash before it escapes nothing now.
+        # Or it began like an escape, and the backslash before it is now stray.
         return erased if _is_json(erased) else _STRAY.sub(b"", erased)
 
 
 def _forms(value: bytes, marker: str) -> Iterator[_Rule]:
-    """Yields a value as it is, escaped at any depth, or encoded."""
+    """Yields the rules for a value as it is, escaped at any depth, or encoded."""
     narrow = marker.encode()
     yield _Rule(re.compile(_escaped(value)), narrow)
     quoted = quote_from_bytes(value, safe="").encode()
@@ -124,7 +124,7 @@ def _without(data: bytes, rule: _Rule) -> bytes:
 
 
 def _without_runs(data: bytes, rule: _Rule) -> bytes:
-    """Returns a text without the base64 that holds a value: no rest of it is left."""
+    """Returns bytes without the whole runs of base64 that hold a value."""
     pieces = []
     at = 0
     for start, end in _spans(data, rule):
@@ -134,7 +134,7 @@ def _without_runs(data: bytes, rule: _Rule) -> bytes:
 
 
 def _spans(data: bytes, rule: _Rule) -> Iterator[tuple[int, int]]:
-    """Yields where a value stands: of base64 where the whole run does."""
+    """Yields the spans of a value; for base64, of the whole run."""
     at = 0
     for match in rule.pattern.finditer(data):
         if match.start() < at:
@@ -180,9 +180,9 @@ def _escaped(value: bytes) -> bytes:
 
 
 def _backslashes(count: int) -> bytes:
-    """Returns a pattern for that many, doubled at each depth, and for no more.
+    """Returns a pattern for so many backslashes, doubled at each depth, and no more.
 
-    What follows may begin with one of its own, as the quote that ends a string does.
+    The next character may have a backslash of its own, such as the quote that ends a string.
     """
     depths = range(_DEEPEST, -1, -1)
     return b"(?:%b)" % b"|".join(rb"\\{%d}" % (count << depth) for depth in depths)
@@ -198,7 +198,7 @@ def _character(char: str) -> bytes:
     code = ord(char)
     itself = re.escape(char.encode("utf-8", "surrogateescape"))
     if code < _ASCII:
-        # As JSON of some writers has it, or after a backslash, as in a shell.
+        # As a \u escape, as some JSON writers have it, or after a backslash, as in a shell.
         return rb"(?:\\*%b|\\+u00(?i:%02x))" % (itself, code)
     if code >= _BASIC:
         pair = char.encode("utf-16-be").hex()

@@ -34,7 +34,7 @@ def find_values(
 ) -> tuple[list[tuple[bytes, str]], NotFoundError | None]:
     """Finds the values behind fingerprints, wherever checkpoints hold them.
 
-    The second part says so where some are nowhere.
+    The second part is an error if some were not found.
     """
     if not wanted:
         return [], None
@@ -50,7 +50,7 @@ def find_values(
     commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
     for piece in pieces(workspace, commits):
         key = piece.oid or piece.text, piece.path
-        # In an `.env` file more counts than in others.
+        # In an `.env` file, more counts as a secret than in other files.
         strict = dotenv.is_dotenv(piece.path)
         known = piece.oid is not None and piece.oid in clean and not strict
         if known or key in looked:
@@ -70,7 +70,7 @@ def find_values(
 
 
 def _readable(workspace: Workspace, commits: Sequence[str]) -> Iterator[Piece]:
-    """Yields what commits bring; of damaged ones, which are told later, what can be read."""
+    """Yields the pieces that commits bring; of damaged commits, those that can be read."""
     for commit in commits:
         with suppress(CorruptError):
             yield from pieces(workspace, [commit])
