@@ -1,1 +1,1 @@
-"""What a secret looks like, and the policy for what may leave."""
+"""The rules that find secrets, and the policy for outgoing objects."""

@@ -1,8 +1,8 @@
 """Finds assignments, fields and headers whose name says that they hold a secret.
 
 An assignment of any language, a flag of a command, a header, an element of XML, a pair of
-a name and a value. One pass over the text: the keyword, the rest of the name, what assigns
-and the value are one pattern, each part of it bounded.
+a name and a value. One pass over the text is enough: the keyword, the rest of the name, the
+sign that assigns and the value are one pattern, with each part bounded.
 """
 
 import re
@@ -19,7 +19,7 @@ _WORD = (
     rb"|auth"
     rb"|psk|pw|pat|cookie|bearer|jwt)"
 )
-# Between the keyword and the value: the rest of the name, then what assigns.
+# Between the keyword and the value: the rest of the name, then the sign that assigns.
 _ASSIGNED = re.compile(
     _WORD + rb"(?P<rest>[a-z0-9_-]{0,40}+)(?="
     rb"(?:[\"'`]?[ \t]{0,9}[,/]?[ \t\r\n]{0,60}[\"']?value[\"']?[ \t]{0,9}[:=][ \t]{0,9}"
@@ -36,7 +36,7 @@ _ASSIGNED = re.compile(
     rb"(?:[bruf@$]{0,2}(?P<quote>[\"'`])(?P<quoted>[^\"'`\r\n\\]{5,512})(?P=quote)"
     rb"|(?P<bare>[^\s\"'`,;(){}\[\]<>\\|&]{6,512})))"
 )
-# What each of the keywords begins with, or is.
+# The beginning of each keyword, or all of it.
 _BEGINS = Words(
     *(b"pass", b"pwd", b"secret", b"token", b"key", b"cred", b"auth", b"psk", b"pw"),
     *(b"pat", b"cookie", b"bearer", b"jwt"),
@@ -50,39 +50,39 @@ _DECLARES = re.compile(
 )
 _USER = re.compile(rb"://(?:[^\s/@\"'`<>]{0,60}:)?\Z")
 _QUERIES = frozenset({b"?", b"&"})
-# What finding a value and judging it cost, in bytes looked at.
+# The costs of finding a value and of judging it, in bytes scanned.
 _MATCHED = 20
 _JUDGED = 450
 _JUDGED_LETTER = 8
-# Of a longer value most of what is asked is asked of its beginning.
+# Of a longer value, most checks look only at the beginning.
 _LONGEST_JUDGED = 128
-# How much before a name may count.
+# How many bytes before a name may count.
 _CLOSE = 120
-# And how much of that tells one place from another, where other lines may be joined.
+# And how many of these tell one place from another, if other lines may be joined.
 _COMPARED = 80
 _LEAST = 16
 _CUT = 40
 _NESTED = 3
-# What stands between two strings.
+# The text between two strings.
 _BETWEEN = re.compile(rb"(?:[)\]},;?:+]|\.\w{1,30}\().*[(\[{,;?:+]")
-# Long runs without a place for a name in them: what a program or a picture is encoded in.
+# Long runs that cannot hold a name: encoded programs and pictures.
 _ENDS = b"\t\r\n\"'`,;(){}[]<>\\|&?"
 _ENDED = bytes.maketrans(_ENDS, b" " * len(_ENDS))
 _RUN = 100
-# Three letters are a word in what a program wrote by chance, but not spelt as one.
+# Three letters may be a word by chance in encoded data, but not with the case of a word.
 _SHORT_WORD = 3
 _NO_NAME = re.compile(rb"\d{1,2}[A-Za-z]|[A-Z]\Z")
-# What is encoded in nearly all signs there are takes turns between them, and has no blanks.
+# Data encoded in nearly all signs switches between them, and has no blanks.
 _ENCODED = 64
 _PRINTED = re.compile(rb"[!-~]{64}")
 _SIGNS = re.compile(rb"[!-/:-@\[-`{-~]")
 _DISTINCT_SIGNS = 9
 _TURNS = 0.6
-# How long what stands before a keyword is at most, if it is made by chance.
+# Text before or around a keyword that is at least this long is checked for chance.
 _NO_WORD = 24
 _VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
 _OPERATOR = re.compile(rb"[ \t]{1,4}(?:[-+*/%&|^?]|<<|>>)[ \t]")
-# What a directory calls its fields: `ATTk589914`.
+# A directory's names of its fields: `ATTk589914`.
 _NUMBERED = re.compile(rb"([A-Za-z]{3,8}?)[a-z]?(\d{4,8})")
 _ROW = 300
 _IN_ROW = 4
@@ -92,10 +92,10 @@ _RETURNS = re.compile(
     rb"|(?:\A|[._])(?:get|compute|derive|calc(?:ulate)?|generate|find|fetch|load|read|lookup)"
     rb"(?=[_A-Z])"
 )
-# A name in prose is of several words: `Next page token`.
+# A name in prose has several words: `Next page token`.
 _PAGES = re.compile(
     rb"(?i)\b(?:next|prev(?:ious)?|page|continuation|pagination|public)[ \t]\Z"
-    # The digest of one, in the annotations of a deployment.
+    # The digest of a secret, in the annotations of a deployment.
     rb"|checksum/\Z"
 )
 _CALLED = frozenset({b"(", b"["})
@@ -105,13 +105,13 @@ _CALLS = re.compile(rb"\(\s{0,9}[\"'][\w.-]{0,48}\Z")
 
 
 def assignments(text: Text, work: Budget) -> Iterator[Token]:
-    """Yields the values that are assigned to the name of a secret."""
+    """Yields the values that are assigned to names of secrets."""
     data = text.data
     seen = behind = -1
     within = 0
     for match in _named(text):
         work.spend(_MATCHED)
-        # In `a=token=b=token=c…` each value holds all those behind it.
+        # In `a=token=b=token=c…` each value holds all later values.
         start, end = match.span("bare")
         within = within + 1 if 0 <= start < behind else 0
         if within > _NESTED:
@@ -120,7 +120,7 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
             behind = end
         start, end = match.span("quoted") if start < 0 else (start, end)
         if not work.is_new(_with_context(data, match.start(), end)):
-            # It stands in another view of the text as well.
+            # Another view of the text has it as well.
             continue
         work.spend(_JUDGED + _JUDGED_LETTER * min(end - start, _LONGEST_JUDGED))
         found = _judged(data, match)
@@ -130,9 +130,9 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
 
 
 def _with_context(data: bytes, at: int, end: int) -> bytes:
-    """Returns a name, its value and what is close before them, whose lines may be joined.
+    """Returns a name, its value and the text close before them, whose lines may be joined.
 
-    The name begins with a keyword, which stands at `at`, or in front of it.
+    The name begins at or before the keyword, which is at `at`.
     """
     close = data[max(0, at - _CLOSE) : at]
     before = close.rstrip(_NAME)
@@ -141,12 +141,12 @@ def _with_context(data: bytes, at: int, end: int) -> bytes:
 
 
 def _named(text: Text) -> Iterator[re.Match[bytes]]:
-    """Yields the assignments to names that hold a keyword, each name once."""
+    """Yields the assignments to names that contain a keyword, each name once."""
     yield from at_places(_ASSIGNED, text.lower, _BEGINS.starts(text))
 
 
 def _value(data: bytes, match: re.Match[bytes]) -> tuple[int, bytes]:
-    """Returns where a value starts, and the value; an empty one where it cannot be a secret."""
+    """Returns a value with its start; the value is empty if it cannot be a secret."""
     quoted = match["quoted"] is not None
     start, end = match.span("quoted" if quoted else "bare")
     value = data[start:end]
@@ -155,10 +155,10 @@ def _value(data: bytes, match: re.Match[bytes]) -> tuple[int, bytes]:
         value = value.rstrip(b".:!?*")
         behind = data[end : end + 1]
         if cut or behind in _CALLED or (behind in _GOES_ON and words.worded(value)):
-            # The beginning of what a tool shows; a function, an element of a list, a type.
+            # The beginning of a tool's output; a function, an element of a list, a type.
             return start, b""
         if data[start + len(value) : start + len(value) + 1] == b"\\":
-            # An escape cuts it short: the text without escapes has the whole.
+            # An escape truncates it; the text without escapes has the whole value.
             return start, b""
     return start, value
 
@@ -183,7 +183,7 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     name = before + data[at : match.start("rest")]
     colon = data[match.end("rest") : match.end("rest") + 1] == b":"
     if colon and _USER.search(data, max(0, at - _CLOSE), at - len(before)):
-        # The name of a user in a URL, or its password: what follows is looked at as that.
+        # The name of a user in a URL, or its password: another rule checks the rest.
         return None
     strength = names.strength(name, rest, data[at - len(before) - 1 : at - len(before)])
     if not before and _PAGES.search(data, max(0, at - _LONGEST_NAME), at) is not None:
@@ -194,21 +194,21 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
         data[at - len(before) - 1 : at - len(before)] in _QUERIES
         and len(value) < _LEAST
     ):
-        # What a badge or a counter has in its URL.
+        # A part of the URL of a badge or a counter.
         return None
     loose = any(match[group] is not None for group in ("space", "cell", "call", "pair"))
     if loose and _declared(data, at - len(before), match, name):
         loose = False
-    # Two strings in a list: the second has nothing to do with what the first is called.
+    # Two strings in a list: the first is not the name of the second.
     listed = loose and match["pair"] is not None
     if listed or names.repeats(name, rest, value) or _taken(data, match, name + rest):
         return None
     if _of_program(data, match, value, start):
         return None
     name = names.whole(name, rest)
-    # As in an environment, where nothing has to be quoted: `DB_PASSWORD=two-words`.
+    # As in an environment, where values need no quotes: `DB_PASSWORD=two-words`.
     plain = data[match.end("rest") : start] == b"=" and name.isupper()
-    # With the sign that ends it, or a sentence.
+    # With the sign that ends it, or that ends a sentence.
     whole = value if quoted else data[start : match.end("bare")]
     held = names.holds(strength, name, value, quoted=quoted or plain, loose=loose) and (
         plain or names.by_chance(strength, whole)
@@ -217,9 +217,9 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
 
 
 def _taken(data: bytes, match: re.Match[bytes], name: bytes) -> bool:
-    """Whether what a function takes is no secret, as its name or the words before it say.
+    """Whether a function's argument is not a secret, by the name or the words before it.
 
-    One that computes a secret or looks it up returns it: it takes a public key, or a name.
+    A function that computes or looks up a secret returns it, and takes a public key or a name.
     """
     at = match.start()
     return match["call"] is not None and (
@@ -229,7 +229,7 @@ def _taken(data: bytes, match: re.Match[bytes], name: bytes) -> bool:
 
 
 def _computed(data: bytes, start: int, value: bytes) -> bool:
-    """Whether a value is a name of a program to which an operator stands behind."""
+    """Whether a value is a name in a program, because an operator follows."""
     return (
         _VARIABLE.fullmatch(value) is not None
         and _OPERATOR.match(data, start + len(value)) is not None
@@ -238,7 +238,7 @@ def _computed(data: bytes, start: int, value: bytes) -> bool:
 
 
 def _of_program(data: bytes, match: re.Match[bytes], value: bytes, start: int) -> bool:
-    """Whether a value is a name in a program, or one in a row of names."""
+    """Whether a value is a name in a program, or one of a row of names."""
     if _in_row(data, start, value):
         return True
     bare = match["quoted"] is None
@@ -246,7 +246,7 @@ def _of_program(data: bytes, match: re.Match[bytes], value: bytes, start: int) -
 
 
 def _named_in_map(match: re.Match[bytes], value: bytes) -> bool:
-    """Whether a value in a map is a name of a program: beside a string it has no quotes."""
+    """Whether a value in a map is a name in a program: its key has quotes, it has none."""
     data, end = match.string, match.end("bare")
     return (
         data[match.end("rest") : match.end("rest") + 1] in _QUOTES
@@ -257,7 +257,7 @@ def _named_in_map(match: re.Match[bytes], value: bytes) -> bool:
 
 
 def _in_row(data: bytes, start: int, value: bytes) -> bool:
-    """Whether a value is one of several that differ in their numbers, near each other."""
+    """Whether a value is one of several close together that differ only in their numbers."""
     one = _NUMBERED.fullmatch(value)
     if one is None:
         return False
@@ -267,9 +267,9 @@ def _in_row(data: bytes, start: int, value: bytes) -> bool:
 
 
 def _in_data(data: bytes, at: int) -> bool:
-    """Whether a name is in one long run, in that of a thing in a cloud, or no name.
+    """Whether a name is part of encoded data or of a cloud resource's name, or not a name.
 
-    A run of tests prints `--- PASS: TestOne/2`.
+    For instance, a test run prints `--- PASS: TestOne/2`.
     """
     if data.endswith(b"--- ", 0, at):
         return True
@@ -281,7 +281,7 @@ def _in_data(data: bytes, at: int) -> bool:
 
 
 def _dense(run: bytes) -> bool:
-    """Whether a run is part of what is encoded in letters, digits and most other signs."""
+    """Whether a run is part of data encoded in letters, digits and most other signs."""
     return (
         _PRINTED.fullmatch(run) is not None
         and len(set(_SIGNS.findall(run))) >= _DISTINCT_SIGNS
@@ -290,13 +290,13 @@ def _dense(run: bytes) -> bool:
 
 
 def _by_chance(before: bytes, behind: bytes) -> bool:
-    """Whether a keyword stands within what is encoded, and in no name."""
+    """Whether a keyword is within encoded data, and not in a name."""
     whole = before + behind
     return (
         (len(before) >= _NO_WORD and heuristics.irregular(before))
         or (
             len(whole) >= _NO_WORD
-            # Its last letters: those before may repeat.
+            # Only its last letters, because earlier letters may repeat.
             and heuristics.irregular(whole[-_NO_WORD:])
             and not words.worded(whole[-_NO_WORD:])
         )
@@ -304,7 +304,7 @@ def _by_chance(before: bytes, behind: bytes) -> bool:
 
 
 def _declared(data: bytes, at: int, match: re.Match[bytes], name: bytes) -> bool:
-    """Whether a name and a value side by side are an assignment after all."""
+    """Whether a name and a value side by side are an assignment."""
     if match["space"] is not None:
         line = data[max(0, at - 24) : at]
         return name.startswith(b"-") or _DECLARES.search(line) is not None

@@ -1,4 +1,4 @@
-"""Limits the work spent on one object, and holds what was found in it so far."""
+"""Limits the work spent on one object, and holds the values found in it so far."""
 
 import hashlib
 import sys
@@ -7,23 +7,23 @@ from typing import Self
 from gitcp.secrets import encodings, heuristics
 from gitcp.secrets.tokens import KEY, Token
 
-# What may be looked at for one object, in bytes of all its texts: so many times its size,
-# and so many for a small one. Ordinary conversations need up to five times their size.
+# The limit for one object, in bytes of all its texts: so many times its size, and so many for
+# a small one. Ordinary conversations need up to five times their size.
 TIMES = 8
 FREE = 4 * 1024 * 1024
-# What naming a secret and comparing it with the others costs, in bytes looked at.
+# The cost of naming a secret and comparing it with the others, in bytes scanned.
 _NAMED = 300
-# How much of a value tells it from others, and is looked for in them: the middle, as
+# How many bytes tell a value from others, and are searched for in them: the middle, because
 # tokens of one vendor begin alike.
 _TELLING = 6
 
 
 class TooMuchWorkError(Exception):
-    """An object would take longer to look through than its size is worth."""
+    """Scanning an object would take longer than its size allows."""
 
 
 class Budget:
-    """The work that is left for one object, and the texts and values seen in it."""
+    """The remaining work for one object, and the texts and values seen in it."""
 
     def __init__(self) -> None:
         self._left = FREE
@@ -31,40 +31,40 @@ class Budget:
         self._values: set[bytes] = set()
         self._telling: dict[bytes, list[bytes]] = {}
         self._keys: set[bytes] = set()
-        # What all that is compressed in the object may still unpack to.
+        # The bytes that all compressed parts of the object may still unpack to.
         self.room = encodings.UNPACKED_FREE
 
     @classmethod
     def unlimited(cls) -> Self:
-        """Returns one for a text that is short."""
+        """Returns a budget without a limit, for a short text."""
         budget = cls()
         budget.allow(sys.maxsize)
         return budget
 
     def allow(self, size: int) -> None:
-        """Adds what so many more bytes of the object are worth."""
+        """Adds the allowance for so many more bytes of the object."""
         self._left += TIMES * size
         self.room += encodings.UNPACKED_TIMES * size
 
     def spend(self, steps: int) -> None:
-        """Counts bytes that are looked at.
+        """Counts bytes that are scanned.
 
         Raises:
-            TooMuchWorkError: these are too many.
+            TooMuchWorkError: they exceed the budget.
         """
         self._left -= steps
         if self._left < 0:
             raise TooMuchWorkError
 
     def is_known(self, match: Token) -> bool:
-        """Whether this very value was found already."""
+        """Whether exactly this value was found before."""
         return match.value in self._values
 
     def note(self, match: Token) -> None:
-        """Remembers a value that was found.
+        """Remembers a found value.
 
         Raises:
-            TooMuchWorkError: there are too many.
+            TooMuchWorkError: there are too many values.
         """
         value = match.value
         self.spend(_NAMED + len(value))
@@ -74,10 +74,10 @@ class Budget:
             self._keys.add(heuristics.key_letters(value))
 
     def holds_found(self, match: Token) -> bool:
-        """Whether a value holds one that was found already, and what stands beside that."""
+        """Whether a value is one found before, together with the text beside that."""
         value = match.value
         if match.rule == KEY and heuristics.key_letters(value) in self._keys:
-            # With some of its lines joined.
+            # It is the same value with some lines joined.
             return True
         for at in range(len(value) - _TELLING + 1):
             alike = self._telling.get(value[at : at + _TELLING])
@@ -88,7 +88,7 @@ class Budget:
         return False
 
     def is_new(self, data: bytes) -> bool:
-        """Whether this was not looked at before, in another view of the same text."""
+        """Whether this was not scanned before, in another view of the same text."""
         name = hashlib.blake2b(data, digest_size=16).digest()
         new = name not in self._seen
         self._seen.add(name)

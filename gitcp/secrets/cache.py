@@ -1,4 +1,4 @@
-"""The scanner's cache in the repository: objects without secrets; the fingerprints' key."""
+"""The scanner's cache in the repository: objects without secrets, and the fingerprints' key."""
 
 import os
 
@@ -13,10 +13,11 @@ _MOST = 2_000_000
 
 
 def fingerprints(repository: Repository) -> Fingerprints:
-    """Returns the names for values in this repository; its key is made on first use.
+    """Returns the fingerprints of this repository; makes their key on first use.
 
-    The key never leaves: a fingerprint that is seen elsewhere tells nothing about a
-    short password. In a repository that cannot be written it lasts as long as the result.
+    The key never leaves the repository, so a fingerprint that is seen elsewhere reveals
+    nothing about a short password. In a read-only repository the key only lives as long as
+    the result.
 
     Raises:
         StorageError: the disk refused.
@@ -34,7 +35,7 @@ def fingerprints(repository: Repository) -> Fingerprints:
 class Clean:
     """The objects in which a scanner of this identity found nothing.
 
-    Derived: losing it costs another look at what is pushed next.
+    The cache is derived: if it is lost, the next push scans its objects again.
     """
 
     def __init__(self, repository: Repository, identity: str) -> None:
@@ -52,7 +53,7 @@ class Clean:
         if raw.startswith(self._head) and len(raw) < _MOST * size:
             self._stands = True
             body = raw[len(self._head) :]
-            # A write that was interrupted leaves less than an id at the end.
+            # An interrupted write leaves an incomplete id at the end.
             whole = len(body) - len(body) % size
             self._stands = whole == len(body)
             self._oids = {body[at : at + size] for at in range(0, whole, size)}
@@ -64,12 +65,12 @@ class Clean:
         return len(self._oids)
 
     def add(self, oid: bytes) -> None:
-        """Remembers an object, once `keep` is called."""
+        """Adds an object, which `keep` will store."""
         self._oids.add(oid)
         self._new.append(oid)
 
     def keep(self) -> None:
-        """Writes down what was added.
+        """Stores the added objects.
 
         Raises:
             StorageError: the disk refused.

@@ -1,22 +1,22 @@
 """Weighs whether chance made a value or a person wrote it as a name.
 
-Both can be asked how surely they would have made just this value. Chance takes each letter of
-an alphabet as often as any other. Who writes a name goes by how letters follow each other in
-words, and by how capitals, small letters and digits do in names of programs. The difference,
-in bits, is the evidence: a name in a program has less than none, and a random token of 20
-letters nearly always more than 20. So no list has to say what names look like.
+Both models give a probability for just this value. Chance takes each letter of an alphabet
+equally often. A person who writes a name follows the order of letters in words, and that of
+capitals, small letters and digits in names of programs. The difference, in bits, is the
+evidence: a name in a program has negative evidence, and a random token of 20 letters nearly
+always more than 20. So no list of the forms of names is needed.
 """
 
 import math
 import re
 import string
 
-# What it takes to find a value beside the name of a password, of a token, and by itself.
+# The least evidence for a value beside the name of a password, of a token, and by itself.
 PASSWORD, TOKEN, ALONE = 7, 14, 20
 
-# In half bits, `a` for none: the first letter stands for what is before (`9` for a digit, `_` for
-# what is no letter), then what each letter of the alphabet costs behind it. Counted in 290,000
-# words of programs and manuals: those in two files at least, or of letters alone.
+# In half bits, `a` for 0: the first letter stands for the sign before (`9` for a digit, `_` for
+# any other sign), then follows the cost of each letter of the alphabet after it. Counted in
+# 290,000 words of programs and manuals that are in at least two files, or of letters alone.
 _FOLLOWS = (
     b"aqkijqpjqkqogihqjqgiflonnmq",
     b"bfomogpoqhjqfpohnqjjngqqqjq",
@@ -49,7 +49,7 @@ _FOLLOWS = (
 )
 # The same for the sorts of signs: small letters, capitals, digits, others.
 _SORTS = (b"ajsh", b"ebqg", b"ekcf", b"beoh")
-# And for the signs that join words, of all that are none of the first three.
+# And for the signs that join words, among all signs that are none of the first three.
 _JOINS, _JOINED, _NO_JOIN = b"_.-/", 4, 10
 _DIGIT = 2 * math.log2(10)
 _LETTERS = string.ascii_lowercase.encode()
@@ -74,12 +74,12 @@ _ALPHABETS = (
 )
 _HEX = re.compile(rb"(?:(?=.*\d)(?:[0-9a-f]+|[0-9A-F]+))\Z")
 _RUN = re.compile(rb"[A-Za-z0-9]+")
-# As much as is looked at: by then all is said.
+# The bytes of a value that are judged: they are enough for an answer.
 _LOOKED_AT = 64
 
 
 def _costs() -> list[float]:
-    """Returns what each kind of sign costs behind each, at 64 times the one before."""
+    """Returns the cost of each kind of sign after each kind, at 64 * the first + the second."""
     costs = [0.0] * (64 * 64)
     for before in (*range(53), _JOIN, _OTHER):
         for one in (*range(53), _JOIN, _OTHER):
@@ -104,7 +104,7 @@ _COSTS = _costs()
 
 
 def evidence(value: bytes) -> float:
-    """Returns how many bits speak for chance, of a value or of the longest run in it."""
+    """Returns the bits of evidence for chance, of a value or of the longest run in it."""
     value = value[:_LOOKED_AT]
     bare = value.replace(b"-", b"")
     if _HEX.match(bare):

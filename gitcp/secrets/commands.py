@@ -68,8 +68,8 @@ _COMMAND_WORD = re.compile(
 )
 _LONGEST_LINE = 1_000
 _LINE_END = re.compile(rb"[\r\n]")
-# One of these stands where a command takes a password, and in few other lines: commands'
-# names are common words, and there are too many to look for each.
+# One of these precedes a password in a command, and occurs in few other lines. Commands'
+# names are common words, and too many to search for each.
 _FLAGS = (
     re.compile(rb"-(?<=[ \t]-)(?=[-a-z/])"),
     re.compile(rb"/(?<=[ \t]/)(?=[-a-z/])"),
@@ -81,14 +81,14 @@ _TAKES = Words(
 
 
 def commands(text: Text, spend: Spend) -> Iterator[Token]:
-    """Yields the passwords in the lines of commands that take them."""
+    """Yields the passwords in lines of commands that take a password."""
     data, lower = text.data, text.lower
     taken = sorted({*_TAKES.starts(text), *_flags(text)})
     for low, high in _lines_at(lower, taken):
         named = len(_COMMAND_WORD.findall(lower, low, high))
         if not named:
             continue
-        # Each is looked for from its name to the end of the line.
+        # Each search goes from the command's name to the end of the line.
         spend(named * (high - low) // 2)
         for match in _COMMANDS.finditer(data, low, high):
             group = match.lastgroup
@@ -98,14 +98,14 @@ def commands(text: Text, spend: Spend) -> Iterator[Token]:
 
 
 def _flags(text: Text) -> Iterator[int]:
-    """Yields where the blank before a flag of a command stands, flags of one sort together."""
+    """Yields the positions of blanks before flags of commands, grouped by sort of flag."""
     for pattern in _FLAGS:
         for match in pattern.finditer(text.lower):
             yield match.start() - 1
 
 
 def _lines_at(data: bytes, taken: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields the lines, none too long, in which some places lie that come in order."""
+    """Yields the lines that hold some places, which come in order; omits too long lines."""
     done = 0
     for at in taken:
         if at < done:

@@ -1,8 +1,8 @@
 """Decodes a text for scanning: undoes layers of escapes, and strips terminal codes.
 
-A secret that a tool printed lies in a conversation as a JSON string, often one inside
-another. Undoing the escapes of the bytes, instead of parsing them, works at any depth,
-on records that are not whole, and keeps names beside their values.
+A secret that a tool printed is in a conversation as a JSON string, often one inside another.
+Undoing the escapes of the bytes, instead of parsing them, works at any depth and on
+incomplete records, and keeps names beside their values.
 """
 
 import bisect
@@ -33,8 +33,8 @@ _CONTROL = {
     b"v": b"\r",
     b"e": b"\x1b",
 }
-# What colours a terminal, moves about in it or switches its letters: ISO 2022 and ECMA-48,
-# in seven bits and in eight, and in eight as UTF-8 has them; and what is struck over.
+# Sequences that colour a terminal, move in it or switch its letters: ISO 2022 and ECMA-48, in
+# seven and eight bits, and the latter as UTF-8; and overstruck letters.
 _STEERS = re.compile(
     rb"(?:\x1b\[|\xc2\x9b|(?<![\x80-\xff])\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
     rb"|(?:\x1b\]|\xc2\x9d)[^\x07\x1b\x9c]{0,300}(?:\x07|\x1b\\|\xc2\x9c|\x9c)"
@@ -52,14 +52,14 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-# Without a mark: the encoding, the bytes of a letter, and which of them is not NUL.
+# For text without a mark: the encoding, the bytes of a letter, and which of them is not NUL.
 _WIDTHS = (
     ("utf-32-le", 4, 0),
     ("utf-32-be", 4, 3),
     ("utf-16-le", 2, 0),
     ("utf-16-be", 2, 1),
 )
-# What is not written in a text ends its words as a line's end does.
+# Bytes that no text contains end words, as a line's end does.
 _UNWRITTEN = bytes(
     13 if byte < 32 and byte not in b"\t\n\r\x07\x08\x0e\x0f\x1b" else byte  # noqa: PLR2004
     for byte in range(256)
@@ -68,18 +68,18 @@ _PERCENT = re.compile(rb"%[0-9A-Fa-f]{2}")
 _ENTITY = re.compile(rb"&(?:#\d{2,6}|#x[0-9a-fA-F]{2,5}|quot|amp|apos|lt|gt|nbsp);")
 _WORD_ENDS = b" \t\r\n\"'<>`|\\"
 _LINE_ENDS = b"\r\n"
-# Where a line continues in the next one: by a shell's backslash or mail's equals sign, in a
-# string that is put together from two, or because it was full.
+# Where a line continues in the next: by a shell's backslash or mail's equals sign, in a
+# string that is joined from two, or because the line was full.
 _CONTINUED = re.compile(
     rb"\\[ \t]{0,4}(?:\r\n|\n|\r)[ \t]{0,40}"
     rb"|[\r\n](?:(?<=[\w+/=.:-]{16}[\r\n])(?!\n?\w{1,40}[ \t]=[ \t])(?P<full>)"
-    # Three quotes begin or end a text of many lines, which no name is beside.
+    # Three quotes begin or end a text of many lines, which has no name beside it.
     rb"|(?<=[\"'][\r\n])(?<!\"{3}[\r\n])(?<!'{3}[\r\n])"
     rb"|(?<=[\"'][+.&\\][\r\n])|(?<=[\"'] [+.&\\][\r\n]))"
     rb"(?:(?<=\r)\n)?[ \t>|#]{0,60}(?:[+.&][ \t]{0,4}(?=[\"']))?(?=[\w.+/=\"'-])"
     rb"|\+(?:(?<=[\"']\+)|(?<=[\"'] \+)) ?(?=[\"'])"
 )
-# Where such a place can be, by sorts of letters: behind a full line and behind quotes.
+# Where such a place can be, by sorts of letters: after a full line and after quotes.
 _SORTS = bytes.maketrans(b"\r'+.&\\", b'\n"++++')
 _FULL_SORTS = bytes(
     97
@@ -99,7 +99,7 @@ _SEAM = re.compile(rb"[\"'] ?[+.&\\]?\Z")
 _OPENS = re.compile(rb"[brf]?[\"']")
 _AROUND = 200
 _WIDEST = 2_000
-# What judging the end of a line costs, in bytes looked at.
+# The cost of judging the end of a line, in bytes scanned.
 _HALVED = 100
 
 
@@ -109,7 +109,7 @@ def is_marked(data: bytes) -> bool:
 
 
 def text_of(data: bytes) -> bytes:
-    """Returns UTF-16 and UTF-32 as UTF-8; in anything else what no text has ends words."""
+    """Converts UTF-16 and UTF-32 to UTF-8; in other data, bytes that no text has end words."""
     encoding = _encoding(data)
     if encoding is not None:
         return data.decode(encoding, "replace").encode("utf-8", "replace")
@@ -124,7 +124,7 @@ def _encoding(data: bytes) -> str | None:
     if 0 not in probe:
         return None
     for encoding, width, place in _WIDTHS:
-        # Without a mark, or in the middle of a large file: the other bytes are NUL.
+        # Without a mark, or in the middle of a large file, the other bytes are NUL.
         letters = probe[place::width]
         others = [probe[at::width] for at in range(width) if at != place]
         if len(letters) < _FEW or 0 in letters:
@@ -135,7 +135,7 @@ def _encoding(data: bytes) -> str | None:
 
 
 def uncoloured(data: bytes) -> bytes | None:
-    """Returns a text without what steers a terminal; None if nothing does."""
+    """Returns a text without sequences that control a terminal; None if it has none."""
     if len(data.translate(None, _STEERING)) == len(data):
         return None
     plain = _STEERS.sub(b"", data)
@@ -143,11 +143,11 @@ def uncoloured(data: bytes) -> bytes | None:
 
 
 def unescaped(data: bytes) -> Iterator[bytes]:
-    """Yields a text with one layer of escapes undone, then two, while there are any.
+    """Yields a text with one layer of escapes undone, then two, as long as there are any.
 
-    Lines are those of the text given: an escaped line end becomes a carriage return. Of
-    lines without escapes, whichever way they end, only the ends are left: they were looked
-    at in the layer before.
+    Lines are those of the given text: an escaped line end becomes a carriage return. Of lines
+    without escapes only the ends are left, of any kind, because the layer before has been
+    scanned.
     """
     for _ in range(_DEEPEST):
         if b"\\" not in data or _ESCAPE.search(data) is None:
@@ -161,7 +161,7 @@ def unescaped(data: bytes) -> Iterator[bytes]:
 
 
 def _touched(data: bytes) -> bytes:
-    """Returns a text with only the ends of those of its lines that have no escapes."""
+    """Returns a text in which lines without escapes are reduced to their ends."""
     if b"\r" in data:
         return _UNTOUCHED.sub(b"", data)
     lines = data.split(b"\n")
@@ -183,22 +183,22 @@ def _undo(match: re.Match[bytes]) -> bytes:
 
 
 class Respelled(NamedTuple):
-    """Parts of a text as they read when they are decoded, one behind the other."""
+    """The decoded parts of a text, one after the other."""
 
     text: bytes
-    # Where each part begins here, and where it begins in the text.
+    # The start of each part here, and its start in the text.
     starts: list[int]
     places: list[int]
 
     def place(self, at: int) -> int:
-        """Returns where in the text the part lies that an offset here is in."""
+        """Returns the place in the text of the part that holds an offset here."""
         return self.places[max(0, bisect.bisect_right(self.starts, at) - 1)]
 
 
 def respelled(data: bytes, spend: Spend) -> Respelled | None:
-    """Returns what is written as in a URL or in HTML, or continues in another line.
+    """Returns the parts that are encoded as in a URL or HTML, or continue on another line.
 
-    None if nothing is.
+    None if there are none.
     """
     parts = list(_joined(data, spend))
     if b"%" in data:
@@ -226,7 +226,7 @@ def _around(
     ends: bytes,
     decode: Callable[[bytes], bytes],
 ) -> Iterator[tuple[int, bytes]]:
-    """Yields the words, or lines, in which a pattern stands, decoded."""
+    """Yields the decoded words, or lines, that contain a pattern."""
     inner = bytes(byte for byte in range(256) if byte not in ends)
     done = 0
     for match in pattern.finditer(data):
@@ -240,7 +240,7 @@ def _around(
 
 
 def _halved(data: bytes, end: int) -> bool:
-    """Whether the line that ends there ends in the half of something, and in no word."""
+    """Whether a line ends in the middle of a value, and not after a word."""
     word = _WORD_END.search(data, max(0, end - _HALF), end)
     return (
         word is not None
@@ -250,7 +250,7 @@ def _halved(data: bytes, end: int) -> bool:
 
 
 def _continued(data: bytes) -> Iterator[re.Match[bytes]]:
-    """Yields the places where a line may continue in the next one, in their order."""
+    """Yields the places where a line may continue in the next, in order."""
     found = {at + len(_FULL) - 1 for at in _full_lines(data)}
     sorts = data.translate(_SORTS)
     found.update(match.start(match.lastindex or 0) for match in _QUOTED.finditer(sorts))
@@ -264,7 +264,7 @@ def _full_lines(data: bytes) -> Iterator[int]:
 
 
 def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines around each place where one continues in the next."""
+    """Yields the joined lines around each place where a line continues in the next."""
     parts: list[bytes] = []
     begun = at = 0
     for match in _continued(data):
@@ -294,13 +294,13 @@ def _joined(data: bytes, spend: Spend) -> Iterator[tuple[int, bytes]]:
 
 
 def _near(data: bytes, at: int, low: int) -> int:
-    """Returns where to begin before a place: at no half of a word, if there is another."""
+    """Returns where to begin before a place: not within a word, if there is another place."""
     begun = max(at, low - _AROUND)
     word = _WORD_REST.match(data, begun, low)
     return word.end() if begun > at and word and word.end() < low else begun
 
 
 def _begun(data: bytes, at: int) -> bytes:
-    """Returns what begins at a place, to the end of a word."""
+    """Returns the text from a place to the end of a word."""
     rest = _WORD_REST.match(data, min(at + _AROUND, len(data)))
     return data[at : rest.end() if rest is not None else None]

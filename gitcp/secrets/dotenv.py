@@ -1,4 +1,4 @@
-"""Reads the values of a project's `.env` files: secrets known for sure."""
+"""Reads the values of a project's `.env` files, which are known to be secrets."""
 
 import os
 import re
@@ -38,7 +38,7 @@ _VERY_RANDOM = 3.5
 
 
 def is_dotenv(path: bytes) -> bool:
-    """Whether a path is that of an `.env` file which is not an example."""
+    """Whether a path is that of an `.env` file, but not of an example."""
     name = path.rpartition(b"/")[2].lower()
     return _NAME.fullmatch(name) is not None and not any(
         word in name for word in _EXAMPLES
@@ -57,9 +57,9 @@ def values(data: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _parts(name: bytes, value: bytes) -> Iterator[bytes]:
-    """Yields what of a value is a secret: it, or the password of a URL."""
+    """Yields the secret part of a value: all of it, or the password of a URL."""
     for line in value.replace(b"\\n", b"\n").splitlines():
-        # Of a key over many lines one that tells it from others is enough.
+        # Of a key over many lines, one distinctive line is enough.
         for match in rules.matches(Text(line), Budget.unlimited()):
             yield match.value
     if _worth_finding(name, value):
@@ -67,7 +67,7 @@ def _parts(name: bytes, value: bytes) -> Iterator[bytes]:
 
 
 def _worth_finding(name: bytes, value: bytes) -> bool:
-    """Whether a value can be told from ordinary text wherever it stands."""
+    """Whether a value can be told from ordinary text at any place."""
     if len(value) < _SHORTEST or b"\n" in value or heuristics.placeholder(value):
         return False
     if _SECRET.search(name) and b"://" not in value:
@@ -96,7 +96,7 @@ def of_project(top: Path) -> dict[bytes, str]:
         try:
             entries = list(os.scandir(directory))
         except OSError:
-            # What cannot be read cannot have been captured either.
+            # If the file cannot be read, no checkpoint can hold it.
             continue
         if directory != os.fsencode(top) and any(
             one.name == b".git" for one in entries
@@ -124,7 +124,7 @@ def _read(path: bytes) -> bytes:
 
 
 def of_environment(environment: Mapping[str, str]) -> set[bytes]:
-    """Returns the values of the process environment that are secrets by their names."""
+    """Returns the values of the process environment whose names say that they are secrets."""
     return {
         os.fsencode(value)
         for name, value in environment.items()
@@ -136,7 +136,7 @@ def of_environment(environment: Mapping[str, str]) -> set[bytes]:
 
 
 def needles(known: Iterable[bytes]) -> dict[bytes, bytes]:
-    """Returns what to look for to find values as they are, in URLs and in base64."""
+    """Returns the byte strings that show a value: as it is, in URLs and in base64."""
     found: dict[bytes, bytes] = {}
     for value in known:
         found[value] = value
