@@ -1,6 +1,6 @@
-"""Derives the public key of an Ed25519 seed: whether 64 bytes are a key pair can be proven.
+"""Derives the public key of an Ed25519 seed, to prove whether 64 bytes are a key pair.
 
-Not for signing: it takes a time that depends on the seed. (RFC 8032, section 5.1.)
+Not for signing: its running time depends on the seed. (RFC 8032, section 5.1.)
 """
 
 import hashlib

@@ -14,14 +14,14 @@ _CORE = 10
 _BASE64 = Letters(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-=", 24
 )
-# As `base64` and mail have it: full lines, all but the last. Undone, `\n` is `\r` here.
+# As `base64` and mail write it: all lines but the last are full. An undone `\n` is `\r` here.
 # Names of programs are long, too, but have few capitals.
 _CAPITAL = re.compile(rb"[A-Z].{0,12}[A-Z]")
 _FULL = (40, 128)
 _MORE = re.compile(rb"(?:[\r\n]{1,2}[ \t>|]{0,40}[A-Za-z0-9+/]{4,128}+)++={0,2}")
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){16,})")
 _LISTED = re.compile(rb"(?:[\\0]x[0-9a-fA-F]{2}[, ]{0,2}){12,4096}+")
-# As xxd, hexdump and od have it: an offset, the bytes, perhaps the text.
+# As xxd, hexdump and od print it: an offset, the bytes, perhaps the text.
 _DUMP = re.compile(
     rb"(?mi)(?:^|(?<=\r))[0-9a-f]{6,8}:?[ \t]{1,3}"
     rb"((?:[0-9a-f]{2,4} {1,2}){1,16})[^\r\n]{0,24}[\r\n]{0,2}"
@@ -52,21 +52,21 @@ _GZIP = 31
 _ZLIB = 15
 _RAW = -15
 _STEP = 65_536
-# So many times as fast as to look at bytes is to unpack them.
+# Unpacking bytes is so many times as fast as scanning them.
 _CHEAPER = 16
-# Of what one object unpacks to so much is looked at, and so many times its own size.
+# So many bytes that one object unpacks to are scanned, and so many times its own size.
 UNPACKED_FREE = 2 * 1024 * 1024
 UNPACKED_TIMES = 16
 _MOST_MEMBERS = 4_096
 
 
 def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
-    """Yields where base64 or hexadecimal digits of a text lie, and what they stand for."""
+    """Yields the decoded base64 and hexadecimal digits of a text, with their places."""
     data = text.data
     behind = tried = 0
     for start, end in _BASE64.runs(data):
         if start < behind or b"\\" in {data[start - 1 : start], data[end : end + 1]}:
-            # If an escape ends a line, the text without escapes has all of the lines.
+            # If an escape ends a line, the text without escapes has all lines.
             continue
         full = _FULL[0] <= end - start <= _FULL[1] and data[end : end + 1] in _BREAKS
         more = _MORE.match(data, end) if full and start >= tried else None
@@ -75,7 +75,7 @@ def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
             whole = data[start:tried].translate(None, _BLANK)
             texts = list(_read(start, whole))
             if texts:
-                # By itself a line of it would show the half of something.
+                # A single line of it would show only a part.
                 yield from texts
                 behind = tried
                 continue
@@ -92,9 +92,9 @@ def encoded(text: Text) -> Iterator[tuple[int, bytes]]:
 
 
 def _read(at: int, run: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yields the texts that a run of base64 holds, wherever in it one begins.
+    """Yields the texts that a run of base64 holds, wherever they begin in it.
 
-    What stands before it, as the `n` of an escape or a part of a path, may be of its letters.
+    The run may begin with other letters, such as the `n` of an escape or a part of a path.
     """
     letters = run.translate(_URLSAFE, b"=")
     for alignment in range(_ALIGNMENTS):
@@ -143,14 +143,14 @@ def _dumped(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether something is compressed in a way that is looked into."""
+    """Whether bytes are compressed in a form that `unpacked` reads."""
     return data.startswith(_PACKED)
 
 
 def unpacked(data: bytes, spend: Spend, limit: int) -> Iterator[bytes]:
-    """Yields what is compressed in bytes: gzip, zlib, the members of a zip archive.
+    """Yields the unpacked content of bytes: gzip, zlib, the members of a zip archive.
 
-    At most `limit` bytes of it all together.
+    At most `limit` bytes altogether.
     """
     if data.startswith(_PACKED[1]):
         yield from _members(data, spend, limit)
@@ -188,12 +188,12 @@ def _members(data: bytes, spend: Spend, limit: int) -> Iterator[bytes]:
 def _inflated(
     data: bytes, start: int, window: int, spend: Spend, limit: int
 ) -> tuple[bytes, int]:
-    """Returns what a stream unpacks to, and where the stream ends."""
+    """Returns the unpacked content of a stream, and the stream's end."""
     stream = zlib.decompressobj(window)
     pieces: list[bytes] = []
     at = start
     with suppress(zlib.error):
-        # Of one that is not whole counts what can be read.
+        # Of a truncated stream, the readable part counts.
         while not stream.eof and limit > 0:
             fresh = stream.unconsumed_tail or data[at : at + _STEP]
             if not fresh:
@@ -209,9 +209,9 @@ def _inflated(
 
 
 def cores(value: bytes) -> Sequence[bytes]:
-    """Returns what base64 of a value looks like wherever in a text it stands.
+    """Returns the base64 of a value at each possible offset in a text.
 
-    The letters at each end that depend on what stands beside it are left out.
+    Without the letters at each end that depend on the neighbouring bytes.
     """
     found = []
     for shift in range(3):

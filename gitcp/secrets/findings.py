@@ -15,7 +15,7 @@ from gitcp.secrets.outgoing import MESSAGE, NAMES, FirstSeen, Piece, content
 from gitcp.secrets.scanner import Hit, Scanner
 
 Progress = Callable[[int], None]
-# Takes the id of a commit, and why something that it holds cannot be read.
+# Called with the id of a commit, and the reason why a part of it cannot be read.
 Unreadable = Callable[[str, GitcpError], None]
 _NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
 
@@ -23,9 +23,9 @@ _NUMBER = re.compile(rb'\{"n":(\d{1,18}),')
 class Place(NamedTuple):
     """The place of a secret.
 
-    `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (what gitcp
-    itself writes), `message` (of the commit), `name` (of a path, session or branch) or
-    `ledger` (of what steps did). `number` counts lines of a file, records of a log, from 1.
+    `kind` is `file`, `conversation`, `decisions`, `steps`, `checkpoint` (gitcp's own
+    fields), `message` (of the commit), `name` (of a path, session or branch) or `ledger`
+    (the records of steps). `number` counts lines of a file, records of a log, from 1.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Place(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A secret: what it looks like, its name, and where it lies; never its value."""
+    """A secret: its rule, its fingerprint, and its places; never its value."""
 
     rule: str
     fingerprint: str
@@ -61,9 +61,9 @@ def look(
     progress: Progress | None = None,
     unreadable: Unreadable | None = None,
 ) -> ScanReport:
-    """Looks through pieces; every blob once, by a scanner that is made when it is needed.
+    """Scans pieces, every blob once, by a scanner that is made on first use.
 
-    A blob that cannot be read is told to `unreadable`; without that it raises CorruptError.
+    Calls `unreadable` for a blob that cannot be read; without it, raises CorruptError.
     """
     scan: Scanner | None = None
     known: Clean | None = None
@@ -75,7 +75,7 @@ def look(
         if scan is None or known is None:
             scan = scanner()
             known = clean(scan)
-        # There more counts than elsewhere: what was clean by another name may not be.
+        # More values count in an `.env` file than in a clean blob at another path.
         strict = dotenv.is_dotenv(piece.path)
         if piece.oid is None:
             new = scan.scan([piece.text])
@@ -118,7 +118,7 @@ def look(
 def _scanned(
     repository: Repository, scan: Scanner, piece: Piece, unreadable: Unreadable | None
 ) -> list[Hit] | None:
-    """Returns what is found in a blob; None if it cannot be read."""
+    """Returns the secrets in a blob; None if it cannot be read."""
     assert piece.oid is not None
     try:
         return scan.scan(content(repository.objects, piece.oid), piece.path)
@@ -152,7 +152,7 @@ def _name(component: str | None) -> str | None:
 
 
 def _masked(place: Place, named: dict[bytes, str]) -> Place:
-    """Returns a place whose names do not tell a secret that is part of one."""
+    """Returns a place whose names do not show a secret that is part of them."""
     path, session, branch = place.path, place.session, place.branch
     for value, fingerprint in named.items():
         mark = f"[{fingerprint}]"
@@ -182,15 +182,15 @@ def _where(repository: Repository, piece: Piece, line: int) -> tuple[str, int | 
 
 
 def _record_in(message: bytes, line: int) -> int | None:
-    """Returns the number of the record in a line of a ledger's page."""
+    """Returns the number of the record in a line of a ledger commit."""
     lines = message.split(b"\n")
-    # The first line, which is not parsed, says what the first record does.
+    # The first line, which is not parsed, repeats the first record.
     found = _NUMBER.match(lines[line - 1]) or _NUMBER.match(b"\n".join(lines[2:3]))
     return int(found[1]) if found else None
 
 
 def _records_before(repository: Repository, origin: FirstSeen, path: bytes) -> int:
-    """Returns how many records the segments before one hold."""
+    """Returns the number of records in the segments before a segment."""
     objects = repository.objects
     source, high, low = path.rsplit(b"/", 2)
     before = 0

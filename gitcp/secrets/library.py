@@ -1,7 +1,7 @@
 """The scanner library of the extra `gitcp[secrets]`: more rules, loaded on first use.
 
-To load its rules takes a quarter of a second, and to compile them, once on a machine, three
-seconds. It does either without Python's lock, so another thread can load them meanwhile.
+Loading its rules takes a quarter of a second; compiling them, once on a machine, takes three
+seconds. It does both without Python's lock, so another thread can load them meanwhile.
 """
 
 import os
@@ -14,9 +14,9 @@ from typing import Any
 
 from gitcp.secrets.tokens import Token
 
-# Where Linux lists the threads of a process, those of libraries too.
+# Where Linux lists the threads of a process, including those of libraries.
 _THREADS = "/proc/self/task"
-# Seconds in which a thread that has ended is gone there as well.
+# Seconds until a thread that has ended disappears from that list.
 _GOING = 0.1
 
 
@@ -24,7 +24,7 @@ class Library:
     """The library with its rules."""
 
     def __init__(self, rules_dir: Path | None = None) -> None:
-        """`rules_dir` is for the compiled rules where the library has no place of its own.
+        """Uses `rules_dir` for the compiled rules if the library has no directory of its own.
 
         Raises:
             ImportError: the extra is not installed.
@@ -41,7 +41,7 @@ class Library:
 
     @property
     def can_fork(self) -> bool:
-        """Whether a process that is forked can scan: none of the library's threads is gone."""
+        """Whether a forked process can scan: the library has no thread that a fork loses."""
         self._join()
         return self._scanner is None or _count_threads() == 1
 
@@ -54,20 +54,20 @@ class Library:
     def prepare(self) -> None:
         """Loads the rules before a fork, so that each child has them already.
 
-        Not where a child could not be told to be safe with them: there each loads its own.
+        Unless a child's safety with them cannot be checked: then each child loads its own.
         """
         if _count_threads():
             self._loaded()
 
     def __call__(self, data: bytes) -> Iterator[Token]:
-        """Yields what the library sees in a text."""
+        """Yields the secrets that the library finds in a text."""
         text = data.replace(b"\r", b"\n")
         for finding in self._loaded().scan(text):
             if not finding.visible:
                 continue
             value = finding.secret.encode("utf-8", "surrogateescape")
             at = text.find(value)
-            # What the library decoded by itself is a view of its own in the scanner.
+            # The scanner has views of its own for text that the library decodes.
             if at >= 0:
                 yield Token(finding.rule_id, value, at)
 
@@ -76,7 +76,7 @@ class Library:
             return
         self._loading.join()
         self._loading = None
-        # The system has it for a moment longer.
+        # The system lists the ended thread for a moment longer.
         until = time.monotonic() + _GOING
         while _count_threads() > threading.active_count() and time.monotonic() < until:
             time.sleep(0.0005)
@@ -88,15 +88,15 @@ class Library:
         return self._scanner
 
     def _try_to_load(self) -> None:
-        # If it fails, the first text tries again and says why.
+        # If it fails, the scan of the first text tries again, and raises the error.
         with suppress(Exception):
             self._scanner = self._load()
 
     def _load(self) -> Any:
         """Returns a scanner with the rules.
 
-        The library keeps them in the user's cache directory; if there is none that it
-        trusts (no HOME, as in a service), they are kept in `rules_dir` from the next time on.
+        The library keeps them in the user's cache directory. If there is none that it trusts
+        (no HOME, as in a service), it keeps them in `rules_dir`, for later processes.
         """
         wanted = self._rules_dir
         own = wanted if wanted is not None and wanted.is_dir() else None
@@ -108,14 +108,14 @@ class Library:
 
 
 def _count_threads() -> int:
-    """Returns how many threads this process has, those of libraries too; 0 if unknown."""
+    """Returns the number of threads of this process, with those of libraries; 0 if unknown."""
     try:
         return len(os.listdir(_THREADS))
     except OSError:
         return 0
 
 
-# What `library` returned first.
+# The first result of `library`.
 _first: list[Library | None] = []
 
 

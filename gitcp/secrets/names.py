@@ -4,11 +4,11 @@ import re
 
 from gitcp.secrets import chance, heuristics, words
 
-# It is not a secret's; what stands there has to look made by chance; it is a secret's; it is
-# a password's, and people make these.
+# The name is not of a secret; the value must look random; the name is of a secret; it is of a
+# password, which people make.
 NONE, WEAK, STRONG, PASSWORD = range(4)
 
-# A name that says what is beside the secret, not the secret.
+# Names of things beside a secret, not of the secret itself.
 _BESIDE = re.compile(
     rb"(?i)[_.-]?(?:addr(?:ess)?|names?|files?|paths?|dirs?|ur[il]s?|hosts?|endpoint|types?|kind|len"
     rb"|length|count|limit|size|index|idx|expir\w*|ttl|at|age|date|time\w*|regex|re"
@@ -33,10 +33,10 @@ _SECRET_KEY = re.compile(
 )
 _NOT_SECRET = re.compile(
     rb"(?i)public[_.-]?(?:api[_.-]?)?key|\bpubkey|(?:key|pass)[_-]?id\Z|publishable"
-    # A number that is used once.
+    # A nonce.
     rb"|websocket[_.-]?key\Z"
 )
-# What pages and repeats a request of a cloud.
+# Names of the tokens by which a cloud's API pages and repeats requests.
 _PAGING = re.compile(
     rb"(?i)(?:next|prev\w*|page|paging|pagination|continu\w*|client|request|req|sync"
     rb"|start\w*|end\w*"
@@ -64,7 +64,7 @@ _GLUED_PASS = re.compile(
     rb"|bind|become)pass?w?\Z"
 )
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# One that is made of the time and of a machine, as the names of interfaces are.
+# A UUID made of the time and the machine, such as the id of an interface.
 _UUID_OF_TIME = re.compile(rb"(?i)[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-")
 _ID = re.compile(rb"[0-9a-f]{24}|[0-9a-f]{40}")
 _PEOPLE = (
@@ -80,18 +80,18 @@ _PEOPLE = (
 _PLURAL = frozenset({b"s", b"ing", b"ed", b"es", b"ize", b"izer", b"ized"})
 _MADE_BY_PEOPLE = re.compile(rb"[!@#%^*?~\d]")
 _WEAKER = (b"cookie", b"auth", b"pat")
-# One that sets something else.
+# A value that sets something else.
 _SETS = re.compile(rb"[A-Za-z_]\w{1,23}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
-# `authkey` is of two words.
+# `authkey` has two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
-# What a program issues cannot be guessed: with less, it is an example of it, or a name.
+# Issued values cannot be guessed, so a shorter value is an example, or a name.
 _LEAST_ISSUED = 10
-# One of several of the same name, as `pw_512`.
+# One of several with the same name, such as `pw_512`.
 _NUMBERED = re.compile(rb"(?i)(?:pw|pwd|pass|password|token|secret|key)_\d{1,4}")
 _REPEATED = 5
 _HELD = 4
-# A variable that holds one: `srx2_pass`.
+# A variable that holds a password: `srx2_pass`.
 _VARIABLE = re.compile(
     rb"[a-z][a-z0-9]*(?:_[a-z0-9]+)*_(?:pass(?:w(?:or)?d|phrase)?|pwd|secret|token|key)"
 )
@@ -99,7 +99,7 @@ _QUERIES = frozenset({b"?", b"&"})
 
 
 def strength(name: bytes, rest: bytes, before: bytes) -> int:
-    """Returns how surely a name that ends in a keyword, and what follows, names a secret.
+    """Returns how surely a name, from its keyword and the rest, names a secret.
 
     `before` is the byte in front of the name.
     """
@@ -113,7 +113,7 @@ def strength(name: bytes, rest: bytes, before: bytes) -> int:
         if lower.endswith(b"pwd") and rest[:1].isalpha() and rest.islower():
             # The word continues.
             return NONE
-        # `passwords`, `tokens`: of these there are many, and they are counted.
+        # `passwords`, `tokens`: a plural often names a count.
         return PASSWORD if rest.lower() not in _PLURAL else NONE
     if rest[:1].isalpha() and lower.endswith(
         (b"pass", *_WEAKER, b"pw", b"psk", b"jwt")
@@ -150,9 +150,9 @@ def _key(name: bytes, rest: bytes, before: bytes) -> int:
 def holds(
     strength: int, name: bytes, value: bytes, *, quoted: bool, loose: bool
 ) -> bool:
-    """Whether a value beside a name of such a strength is a secret.
+    """Whether a value beside a name of a given strength is a secret.
 
-    If it is `loose`, nothing assigns it: it only stands there.
+    A `loose` value is not assigned, but only follows the name.
     """
     if b" " in value or _NUMBERED.fullmatch(value):
         return False
@@ -178,7 +178,7 @@ def holds(
             and heuristics.irregular(value)
         )
     if loose:
-        # Beside a word that happens to say `pass` stands the id of a commit, say.
+        # A word that happens to be `pass` may be next to a commit's id, for example.
         return (
             heuristics.random(value)
             and heuristics.chance(value)
@@ -189,9 +189,9 @@ def holds(
 
 
 def by_chance(strength: int, value: bytes) -> bool:
-    """Whether a value is no name: chance made it, or a person who made a password of words.
+    """Whether a value is not a name: it is random, or a password that a person made of words.
 
-    A password of words has less evidence than a name has. It counts if it holds a digit, or a
+    A password of words has less evidence than a name has. It counts if it has a digit, or a
     sign that no name in a program has.
     """
     if strength != PASSWORD:
@@ -205,7 +205,8 @@ def by_chance(strength: int, value: bytes) -> bool:
 def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
     """Whether a value is or holds the name that it is assigned to, as in `a.pw_1 = b.pw_1`.
 
-    `RESET_PASSWORD = "kit#ResetPasswordResponse"`, with nothing beside it that chance made.
+    Another example is `RESET_PASSWORD = "kit#ResetPasswordResponse"`; the rest of the value
+    must not look random.
     """
     if len(rest) >= _REPEATED and value.endswith(rest):
         return True
@@ -217,22 +218,22 @@ def repeats(name: bytes, rest: bytes, value: bytes) -> bool:
         return True
     own, held = own.replace(b"_", b""), value.lower().replace(b"_", b"")
     if len(own) < _HELD or own in {*_PEOPLE, b"pass"} or own not in held:
-        # `password` alone is in many a password.
+        # Many passwords contain the word `password`.
         return False
-    # Not a pattern made of the name: to compile one for each name takes ten times as long.
+    # Not by a pattern made of the name: compiling one for each name takes ten times as long.
     at, letters = held.index(own), value.replace(b"_", b"")
     beside = letters[:at], letters[at + len(own) :]
     return not any(map(heuristics.chance, beside))
 
 
 def whole(name: bytes, rest: bytes) -> bytes:
-    """Returns a name that ends in a keyword with the next one: `auth` of `authToken`."""
+    """Returns a name that ends in a keyword, with the next keyword: `auth` of `authToken`."""
     more = _MORE.match(rest)
     return name if more is None else name + more[0]
 
 
 def _sure(name: bytes) -> bool:
-    """Whether a name is of what is issued, and not of what a program makes for itself."""
+    """Whether a name is of an issued value, not of one that a program makes for itself."""
     lower = name.lower()
     return (
         name == name.upper()

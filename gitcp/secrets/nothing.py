@@ -4,7 +4,7 @@ import base64
 import hashlib
 
 _NAMES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2b")
-# What Windows keeps of an empty password: MD4 of it, and the older one, once and twice.
+# Windows' digests of an empty password: MD4, and the older digest, once and twice.
 _WINDOWS = (
     "31d6cfe0d16ae931b73c59d7e0c089c0",
     "aad3b435b51404ee",
@@ -25,6 +25,6 @@ _WRITTEN = frozenset(
 
 
 def is_digest(value: bytes) -> bool:
-    """Whether a value is such a digest, in hexadecimal digits or in base64."""
+    """Whether a value is a digest of empty input, in hexadecimal digits or base64."""
     value = value.rstrip(b"=")
     return value in _WRITTEN or value.lower().removeprefix(b"0x") in _WRITTEN

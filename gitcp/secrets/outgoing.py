@@ -1,4 +1,4 @@
-"""Lists the objects that a push would newly send, with their paths."""
+"""Lists the objects that a push would send to a remote without them, with their paths."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,9 +16,9 @@ from gitcp.names import decode
 
 
 class FirstSeen(NamedTuple):
-    """The commit that brings something; `trailers` where it is a checkpoint.
+    """The commit that first has an object; `trailers` if it is a checkpoint.
 
-    `ledger` is the component of the session where it is of a ledger of steps.
+    `ledger` is the session's component if it is a ledger commit.
     """
 
     commit: str
@@ -27,7 +27,7 @@ class FirstSeen(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A blob that a commit brings, at a path; without a blob: text of the commit."""
+    """A blob that a commit adds, at a path; without a blob, text of the commit."""
 
     origin: FirstSeen
     path: bytes
@@ -35,7 +35,7 @@ class Piece(NamedTuple):
     text: bytes = b""
 
 
-# In place of a remote's name: all of them.
+# In place of a remote's name: all remotes.
 ANY = "*"
 MESSAGE = b"(message)"
 _CHUNKS = layout.RESERVED + b"/" + layout.CHUNKS + b"/"
@@ -48,9 +48,9 @@ def commits(
     known: Iterable[str] = (),
     remote: str | None = None,
 ) -> list[str]:
-    """Returns the commits that the tips reach and the other side has not, oldest first.
+    """Returns the commits that the tips reach and the remote lacks, oldest first.
 
-    It has what `known` reaches, and what the remote-tracking branches of `remote` do.
+    The remote has all commits that `known` or the remote-tracking branches of `remote` reach.
     """
     if remote is None:
         return commits_above(repository, tips, known)
@@ -74,7 +74,7 @@ def commits(
 
 
 def content(objects: Objects, oid: bytes) -> Iterator[bytes]:
-    """Yields the content of a piece; a pointer that is no checkpoint's is a text.
+    """Yields the content of a piece; a pointer outside a checkpoint counts as a text.
 
     Raises:
         CorruptError: the object is missing or damaged.
@@ -83,10 +83,10 @@ def content(objects: Objects, oid: bytes) -> Iterator[bytes]:
 
 
 def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
-    """Yields what each of the commits brings that its first parent does not hold.
+    """Yields the pieces of each commit that its first parent does not hold.
 
-    Together that is everything they hold and the other side has not: what comes from
-    another parent came with that one's own commit.
+    Together these are all objects that the remote lacks: objects from another parent come
+    with that parent's own commit.
     """
     objects = repository.objects
     for oid in chosen:
@@ -99,7 +99,7 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
             try:
                 before = objects.commit(commit.parents[0]).tree
             except CorruptError:
-                # A shallow clone ends here: all of it counts as new.
+                # A shallow clone ends here, so the whole commit counts as new.
                 before = None
         yield Piece(origin, MESSAGE, None, commit.message)
         names = [
@@ -126,7 +126,7 @@ def pieces(repository: Repository, chosen: Sequence[str]) -> Iterator[Piece]:
 
 
 class _Chunked:
-    """The chunked files that a commit brings: each is one piece, whatever its chunks."""
+    """The chunked files that a commit adds: each is one piece, regardless of its chunks."""
 
     def __init__(self, objects: Objects, root: bytes, before: bytes | None) -> None:
         self._chunked = objects.chunked
@@ -145,9 +145,9 @@ class _Chunked:
         }
 
     def takes(self, change: Change) -> bool:
-        """Whether a change is one of a chunk, or of a pointer, which is noted."""
+        """Whether a change is of a chunk, or of a pointer, which it notes."""
         if change.path.startswith(_CHUNKS):
-            # What is in no list by its name is looked at by itself.
+            # A chunk that no list names is scanned by itself.
             name = ChunkedName.parse(change.path.split(b"/")[2])
             return name is not None
         assert change.new is not None
@@ -157,7 +157,7 @@ class _Chunked:
         return content != change.new.oid
 
     def files(self) -> Iterator[tuple[bytes, bytes]]:
-        """Yields path and content of each."""
+        """Yields path and content of each chunked file."""
         for content in sorted(self._lists):
             path = self._chunked.name(content).path
             yield self._paths.get(content, _CHUNKS + path), content

@@ -27,7 +27,7 @@ _NAMED = 3
 class Checked(NamedTuple):
     """The result of scanning outgoing objects.
 
-    `findings` are in the way or were let through by the setting; `allowed` by name.
+    `findings` block the push, or pass by the setting; `allowed` pass by their fingerprints.
     """
 
     findings: tuple[Finding, ...]
@@ -45,9 +45,9 @@ def scan(
     progress: Progress | None = None,
     unreadable: Unreadable | None = None,
 ) -> Checked:
-    """Looks through everything that the tips reach and the other side has not.
+    """Scans all objects that the tips reach and the remote lacks.
 
-    What cannot be read is told to `unreadable`, and the rest is scanned.
+    Calls `unreadable` for objects that cannot be read, and scans the rest.
 
     Raises:
         UsageError: a value of `allow` is not a fingerprint.
@@ -79,7 +79,7 @@ def scan(
 
 
 def allowed_by(workspace: Workspace, allow: Sequence[str]) -> set[str]:
-    """Returns the fingerprints that are let through: named now, or in the settings.
+    """Returns the allowed fingerprints, from the arguments and the settings.
 
     Raises:
         UsageError: a value is not a fingerprint.
@@ -94,7 +94,7 @@ def _readable(
     remote: str | None,
     unreadable: Unreadable,
 ) -> list[str]:
-    """Returns the commits of those tips from which git can walk to the beginning."""
+    """Returns the commits of the tips whose whole history git can read."""
     found: dict[str, None] = {}
     for tip in tips:
         try:
@@ -109,7 +109,7 @@ def pieces(
     chosen: Sequence[str],
     unreadable: Unreadable | None = None,
 ) -> Iterator[Piece]:
-    """Yields what commits bring, as `outgoing.pieces` does.
+    """Yields the pieces of commits, as `outgoing.pieces` does.
 
     Raises:
         TransferError: a commit came from elsewhere and exceeds the size limit.
@@ -128,9 +128,9 @@ def pieces(
 
 
 class Gate:
-    """Stands before what leaves: looks at it, and refuses it or says so.
+    """Scans outgoing objects, and refuses or reports those with secrets.
 
-    What was found is in `findings`; what was let through by its name in `allowed`.
+    `findings` has the secrets found; `allowed` has those that pass by their fingerprints.
     """
 
     def __init__(
@@ -150,10 +150,10 @@ class Gate:
         known: Iterable[str] = (),
         remote: str | None = None,
     ) -> None:
-        """Looks through what the tips reach and the other side has not.
+        """Scans all objects that the tips reach and the remote lacks.
 
         Raises:
-            SecretsFoundError: there are secrets in it, and the setting is `block`.
+            SecretsFoundError: they hold secrets, and the setting is `block`.
         """
         mode = workspace.settings.sharing.secrets
         if mode == OFF or not tips:
@@ -166,7 +166,7 @@ class Gate:
             allow=self._allow,
             progress=self._progress,
         )
-        # Of several addresses more than one may lack the same.
+        # Several addresses of a remote may lack the same object.
         self.allowed += [one for one in checked.allowed if one not in self.allowed]
         self.findings += [one for one in checked.findings if one not in self.findings]
         if mode == BLOCK:
@@ -174,7 +174,7 @@ class Gate:
 
 
 def scanner_of(workspace: Workspace) -> Scanner:
-    """Returns the scanner for a project: all layers that are there."""
+    """Returns the scanner for a project, with all available layers."""
     wanted = workspace.settings.sharing.secrets_library
     rules_dir = workspace.repository.store_dir / cache.DIRECTORY / "rules"
     extra = library(rules_dir) if wanted else None
@@ -188,7 +188,7 @@ def scanner_of(workspace: Workspace) -> Scanner:
 
 
 def refuse(checked: Checked, doing: str, instead: str = "") -> None:
-    """Raises if a secret was found; the hint begins with what else may be done.
+    """Raises if a secret was found; the hint begins with `instead`, another way out.
 
     Raises:
         SecretsFoundError: a secret was found.

@@ -1,8 +1,8 @@
-"""What a secret looks like: all built-in rules, applied to one text.
+"""Applies all built-in rules to one text.
 
-Each says what it found as bytes of the text it looked at; the caller decides which texts
-to look at. Precision comes first where nothing is needed beside the value (a token's own
-prefix), and judgement where it is. All rules take time that is linear in the text.
+Each rule returns findings as bytes of the text; the caller decides which texts to scan. A rule
+that needs only the value (a token's own prefix) is precise by its pattern; a rule that needs
+the text around it judges the value. All rules take time that is linear in the text.
 """
 
 import re
@@ -18,20 +18,20 @@ from gitcp.secrets.tokens import Token as Match
 
 __all__ = ["KEY", "Match", "matches"]
 
-# What may be a token: a run of what they are made of. Most text has none.
+# A run of the letters that tokens are made of may be a token. Most text has no such run.
 _RUNS = Letters(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_~.:/+=%$@?&-", 20
 )
-# Chance makes no run of small letters alone.
+# A random token is never of small letters alone.
 _CHANCE = re.compile(rb"[A-Z\d]")
 _DIGIT = re.compile(rb"\d")
 _LONG_RUN = 4_096
-# How long a run is at least that may be a key by its length.
+# The minimum length of a run that may be a key by its length.
 _CHECKED = 51
 
 
 def matches(text: Text, work: Budget) -> Iterator[Match]:
-    """Yields the secrets that the built-in rules see in a text."""
+    """Yields the secrets that the built-in rules find in a text."""
     data, spend = text.data, work.spend
     for start, end in _RUNS.runs(data):
         if _CHANCE.search(data, start, end) is None:

@@ -1,22 +1,22 @@
 """Finds runs of one class of characters, and words, faster than a pattern can.
 
-A pattern looks at every byte. `bytes.find` skips most of them, and `translate` makes one
-letter of a sort of them, so that a run of the sort is a word to find.
+A pattern reads every byte. `bytes.find` skips most bytes, and `translate` maps all letters of
+a class to one letter, so that a run of the class is a word to find.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-# What a step of work costs is told by the bytes it looks at; raises when there are too many.
+# Called with the number of bytes that a step of work scans; raises if there are too many.
 Spend = Callable[[int], None]
 _IN, _OUT = b"a", b" "
 
 
 class Letters:
-    """A sort of letters, to find runs of."""
+    """A class of letters, to find runs of."""
 
     def __init__(self, letters: bytes, least: int) -> None:
-        """`least` is how long a run is at least."""
+        """`least` is the minimum length of a run."""
         inside = frozenset(letters)
         self._table = bytes(
             _IN[0] if byte in inside else _OUT[0] for byte in range(256)
@@ -24,7 +24,7 @@ class Letters:
         self._run = _IN * least
 
     def runs(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """Yields where each run of the letters starts and ends."""
+        """Yields the start and end of each run of the letters."""
         sorts = data.translate(self._table)
         start = sorts.find(self._run)
         while start >= 0:
@@ -37,7 +37,7 @@ class Letters:
 
 
 def places(data: bytes, words: Iterable[bytes]) -> Iterator[int]:
-    """Yields where any of some words starts, word by word."""
+    """Yields the starts of some words, word by word."""
     for word in words:
         at = data.find(word)
         while at >= 0:
@@ -48,7 +48,7 @@ def places(data: bytes, words: Iterable[bytes]) -> Iterator[int]:
 def at_places(
     pattern: re.Pattern[bytes], data: bytes, starts: Iterable[int]
 ) -> Iterator[re.Match[bytes]]:
-    """Yields the matches that start at some places, each behind the one before."""
+    """Yields the matches that start at some places, each after the end of the one before."""
     behind = 0
     for at in starts:
         match = pattern.match(data, at) if at >= behind else None

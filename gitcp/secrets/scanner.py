@@ -11,12 +11,12 @@ from gitcp.secrets.budget import Budget, TooMuchWorkError
 from gitcp.secrets.library import Library
 from gitcp.secrets.text import Text
 
-# Raised whenever a rule changes: what was found clean before is looked at again.
+# Increased whenever a rule changes, so that objects found clean before are scanned again.
 VERSION = 23
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
-# A file of credentials in base64, in one of secrets in base64, in an archive.
+# For instance a file of credentials in base64, in a file of secrets in base64, in an archive.
 _DEEPEST = 3
 UNREAD = "not-looked-through"
 
@@ -24,7 +24,7 @@ Extra = Callable[[bytes], Iterable[rules.Match]]
 
 
 class Hit(NamedTuple):
-    """A secret in an object: where, and by which rule. The value never leaves here."""
+    """A secret in an object: its place, and its rule. The value never leaves this module."""
 
     rule: str
     fingerprint: str
@@ -33,21 +33,21 @@ class Hit(NamedTuple):
 
 
 class Fingerprints:
-    """Names for values; without the key, a name tells nothing about its value."""
+    """Names for values; without the key, a name reveals nothing about its value."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def of(self, value: bytes) -> str:
-        """Returns the name of a value: the same wherever and however it is written."""
+        """Returns the name of a value: the same at every place and in every notation."""
         if b"\n" in value or b"\r" in value:
-            # A key, whose line ends and indents differ from place to place.
+            # The line ends and indents of a key differ from place to place.
             value = heuristics.key_letters(value) or value
         return hmac.digest(self._key, value, "sha256").hex()[:_FINGERPRINT]
 
 
 class Scanner:
-    """The built-in layer, values known for sure, and a scanner library if there is one."""
+    """The built-in rules, values known to be secrets, and a scanner library if installed."""
 
     def __init__(
         self,
@@ -68,22 +68,22 @@ class Scanner:
 
     @property
     def can_fork(self) -> bool:
-        """Whether a process that is forked can scan."""
+        """Whether a forked process can scan."""
         return not isinstance(self._extra, Library) or self._extra.can_fork
 
     def begin(self) -> None:
-        """Loads what a scan will need, beside what the caller does until then."""
+        """Starts to load the modules of a scan, while the caller does other work."""
         if isinstance(self._extra, Library):
             self._extra.begin()
 
     def prepare(self) -> None:
-        """Loads what a scan will need, before a fork."""
+        """Loads the modules of a scan before a fork."""
         if isinstance(self._extra, Library):
             self._extra.prepare()
 
     @staticmethod
     def stands_alone(text: bytes, path: bytes) -> bool:
-        """Whether a text is read otherwise than it would be together with others."""
+        """Whether scanning a text together with others would read it differently."""
         return (
             b"\0" in text
             or encodings.is_packed(text)
@@ -94,7 +94,7 @@ class Scanner:
     def scan(self, chunks: Iterable[bytes], path: bytes = b"") -> list[Hit]:
         """Returns the secrets in an object of any size, each value once.
 
-        `path` is where it lies: in an `.env` file every secret-looking value counts.
+        `path` is the object's path: in an `.env` file every secret-looking value counts.
         """
         found: dict[tuple[str, int], Hit] = {}
         work = Budget()
@@ -107,7 +107,7 @@ class Scanner:
                     if work.is_known(match):
                         continue
                     work.note(match)
-                    # A key has one name however it is written; each writing is needed.
+                    # A key has one name in every notation, but each notation is needed.
                     name = self._fingerprints.of(match.value)
                     hit = Hit(match.rule, name, lines_before + line, match.value)
                     found.setdefault((name, hit.line), hit)
@@ -132,9 +132,9 @@ class Scanner:
     def _all(
         self, data: bytes, depth: int, work: Budget
     ) -> Iterator[tuple[rules.Match, int]]:
-        """Yields what a text holds as it is, escaped, coloured, respelled or encoded.
+        """Yields the secrets in a text, as it is, escaped, coloured, respelled or encoded.
 
-        `depth` is how many encodings may still lie in each other.
+        `depth` is how many more nested encodings to decode.
         """
         for view in chain([data], decoding.unescaped(data)):
             plain = decoding.uncoloured(view)
@@ -159,9 +159,9 @@ class Scanner:
                     yield match, lines.of(at)
 
     def _beyond(self, data: bytes, work: Budget) -> Iterator[tuple[rules.Match, int]]:
-        """Yields what a text holds but what holds a value that was found already.
+        """Yields the secrets in a text, except those that contain a value found before.
 
-        That is a value and what stands beside it, which are one word only here.
+        Such a secret is a value with the text beside it, which form one word only in this view.
         """
         for match, line in self._text(Text(data), work):
             if not work.holds_found(match):
@@ -195,18 +195,18 @@ class Scanner:
             return
         for match in self._extra(data):
             end = match.start + len(match.value)
-            # One secret, seen twice: by its form here, with what surrounds it there.
+            # It is one secret, found twice: by its form, and with the text around it.
             if any(one < end and match.start < other for one, other in spans):
                 continue
             if next(decoding.unescaped(match.value), None) is not None:
-                # With escapes in it, it is not the value: the next view has that.
+                # A text with escapes is not the value itself; the next view has the value.
                 continue
             if not heuristics.placeholder(match.value):
                 yield match, lines.of(match.start)
 
 
 class _Lines:
-    """Numbers of lines, for places that are near each other, or nearly in order."""
+    """Line numbers for places that are near each other, or nearly in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -214,7 +214,7 @@ class _Lines:
         self._line = 1
 
     def of(self, at: int) -> int:
-        """Returns the number of the line that an offset is in, from 1."""
+        """Returns the number of the line that holds an offset, from 1."""
         if at < self._at:
             self._line -= self._data.count(b"\n", at, self._at)
         else:
@@ -224,7 +224,7 @@ class _Lines:
 
 
 def _windows(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
-    """Yields an object in pieces that overlap, with the number of lines before each."""
+    """Yields an object in overlapping pieces, with the number of lines before each."""
     held = bytearray()
     lines = 0
     fresh = False

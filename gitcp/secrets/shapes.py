@@ -1,8 +1,8 @@
 """Finds tokens by shape: a short prefix and a long random run.
 
-`acme_live_` and thirty letters and digits that no person would write in this order; three
-such runs joined by dots. What makes ids, digests and names of files look like that is
-left out by their prefixes, which say so.
+For instance `acme_live_` and thirty letters and digits that no person would write in this
+order; or three such runs joined by dots. Ids, digests and names of files look like that, too;
+their prefixes tell them apart.
 """
 
 import re
@@ -13,17 +13,17 @@ from gitcp.secrets.runs import Spend
 from gitcp.secrets.tokens import Token, is_digest
 
 _SHAPE = re.compile(
-    # The `m` that ends a colour is not a letter of it; behind `/@` stands a user, behind `<` a tag.
+    # The `m` that ends a colour is not part of it; after `/@` a user follows, after `<` a tag.
     rb"(?<![A-Za-z0-9_/.=+<\\-])(?<!/@)(?!(?<=\[)[mK])(?P<head>(?:[A-Za-z][A-Za-z0-9]{0,11}[_-]){1,4})"
     rb"(?P<tail>[A-Za-z0-9]{16,200}(?:[_.-][A-Za-z0-9]{4,100}){0,4}={0,2})"
     rb"(?![A-Za-z0-9/+])"
 )
 _DOTTED = re.compile(
-    # Behind a dollar sign stands a part of the hash of a password, which is found as that.
+    # After a dollar sign a part of a password's hash follows, which another rule finds.
     rb"(?<![A-Za-z0-9_/.=+$\\-])[A-Za-z0-9_-]{8,200}"
     rb"(?:\.[A-Za-z0-9_-]{16,400}){1,3}(?![\w/-])"
 )
-# Parts of a prefix that say a secret follows.
+# Parts of a prefix that announce a secret.
 _SAYS = re.compile(
     rb"(?i)(?:\A|[_-])(?:[a-z]{0,8}(?:api|key|token|secret|auth)|sk|rk|ak|sak|uak|pat"
     rb"|[a-z]{1,3}pat"
@@ -32,7 +32,7 @@ _SAYS = re.compile(
     rb"|webhook|wh|master|root|cred|sandbox|bot|account|access|u?sk\d?|pass"
     rb"|s2s)(?:[_-]|\Z)"
 )
-# Those that say something else: an id, a digest, a file of a build.
+# Parts that announce something else: an id, a digest, a file of a build.
 _ELSE = re.compile(
     rb"(?i)(?:\A|[_-])(?:toolu|tool|call|chatcmpl|cmpl|msg|message|req|request|resp"
     rb"|run|runs|step"
@@ -53,38 +53,38 @@ _ELSE = re.compile(
     rb"|serial|batch|job|task|wf|workflow|conv|conversation|checkpoint|snapshot"
     rb"|stream|cursor|page)(?:[_-]|\Z)"
 )
-# What stands beside names like these is known to anyone who asks.
+# Values beside names like these are public.
 _ID_NAME = re.compile(
     rb"(?:(?i:ids?|etag|hash|digest|version|cursor|marker|checksum|uuid|fingerprint"
     rb"|\burl|(?:next|page|paging|pagination|continuation|sync|scroll|resume)[_-]?token)"
-    # The point of a public key, its number, and what it signed.
+    # The point of a public key, its number, and a signature.
     rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
     rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}\[?[\"'`]?\Z"
 )
-# What a site shows, so that its owner is known.
+# A code that a site publishes to prove its owner.
 _SHOWN = re.compile(rb"(?i)verif(?:y|ication)[^\r\n]{0,40}\Z")
-# The last line of something, and a call of a method in the one below it; a file.
+# A last line, with a method call in the line below it; or a file name.
 _METHOD = re.compile(rb"\.(?:[a-z]{3,}(?:_[a-z]{3,})+|[a-z]{2,5})\Z")
-# What a program decodes is data.
+# The argument of a decoding function is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
-# In a pattern a class of letters and how often it comes stand behind what does not change.
+# In a pattern, a class of letters with a quantifier follows the fixed part.
 _PATTERN = re.compile(rb"[_-]?(?:\[[^\]\r\n]{1,40}\]|\\{1,2}[wdsS])[{+*]")
-# The lines of something that is encrypted, say.
+# For instance the lines of encrypted data.
 _BEHIND_FULL = re.compile(
     rb"[A-Za-z0-9_-]{60,80}[\r\n]{1,2}[ \t]{0,40}\Z"
-    # The second half of a string is looked at where both are put together.
+    # The second half of a string is scanned where both halves are joined.
     rb"|[A-Za-z0-9_-]{20,80}[\"'][\r\n]{1,2}[ \t]{0,40}[\"']\Z"
 )
 _WHOLE = re.compile(
     rb"([A-Za-z0-9_-]{1,400})([\"'][\r\n]{1,2}[ \t]{0,40}[\"'][A-Za-z0-9_-]{20})?"
 )
-# With it, the id of a message; with a colon in front of both, a user of a host.
+# With this, it is the id of a message; with a colon before both, a user of a host.
 _OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
-# What a cloud names a thing by.
+# A cloud resource's id.
 _ID = re.compile(rb"(?!(?:[sra]k|pat|tok|api)-)[a-z]{1,5}-[a-z0-9]{8,24}")
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-# What judging a shape costs, in bytes looked at.
+# The cost of judging a shape, in bytes scanned.
 _JUDGED = 300
 _LONG = 30
 _LONG_NAMED = 20
@@ -92,7 +92,7 @@ _LONG_HEX = 32
 
 
 def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
-    """Yields what has the shape of a token in a run."""
+    """Yields the parts of a run that have the shape of a token."""
     for match in _SHAPE.finditer(data, start, end):
         spend(_JUDGED)
         head, tail = match["head"], match["tail"]
@@ -103,7 +103,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if whole is not None and (whole[2] or words.public(whole[1])):
             continue
         if _ID.fullmatch(match[0]) or words.decoded(match[0]) is not None:
-            # What it says is looked at by itself.
+            # The text that it encodes is scanned by itself.
             continue
         if (
             _ELSE.search(head) is None
@@ -118,7 +118,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
         if _ID_NAME.search(data, max(0, match.start() - 60), match.start()):
             continue
         if data[match.end() : match.end() + 1] == b"(":
-            # A function of a module; the run ends before its bracket.
+            # This is a function of a module; the run ends before its bracket.
             continue
         parts = match[0].split(b".")
         if heuristics.repeats(match[0]) or words.unsigned(match[0]):
@@ -136,7 +136,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
 
 
 def _is_none(data: bytes, match: re.Match[bytes]) -> bool:
-    """Whether what stands around a shape, or ends it, says that it is no token."""
+    """Whether the text around a shape, or its end, shows that it is not a token."""
     start = match.start()
     before = max(0, start - 60)
     return (
@@ -167,5 +167,5 @@ def _random_tail(head: bytes, tail: bytes) -> bool:
         return False
     if says:
         return True
-    # Nothing says so: letters of both cases and digits, as chance has them.
+    # The prefix announces nothing: require letters of both cases and digits, as in random text.
     return heuristics.mixed(longest) and head.count(b"_") + head.count(b"-") <= 2  # noqa: PLR2004

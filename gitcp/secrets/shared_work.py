@@ -1,4 +1,4 @@
-"""Scans many texts in several processes at once, where the machine has the cores for it."""
+"""Scans many texts in several processes at once, if the machine has enough cores."""
 
 import os
 import threading
@@ -10,13 +10,13 @@ import msgspec
 
 from gitcp.secrets.scanner import Hit, Scanner
 
-# Bytes that are worth a process of their own: it takes some ten milliseconds to start.
+# So many bytes are worth a process of their own, which takes some ten milliseconds to start.
 _SHARE = 500_000
 _MOST = 8
 # Short texts are scanned together, up to so many bytes.
 _TOGETHER = 16_384
-# No rule looks over it: blank lines end what continues in the next line, the signs what may
-# stand between a name and a value, and the backslash keeps it where escapes are undone.
+# No rule matches across it: the blank lines end a line that continues, the signs end the text
+# between a name and a value, and the backslash keeps it where escapes are undone.
 _BETWEEN = b"\n\n------\\------\n\n"
 
 _Found = list[tuple[int, list[Hit]]]
@@ -35,7 +35,7 @@ def scan_all(
     works: Sequence[Work],
     begun: Callable[[int], None] = lambda _: None,
 ) -> list[list[Hit]]:
-    """Returns what a scanner finds in each text; `begun` is told the places of some."""
+    """Returns the findings in each text; calls `begun` with the indexes of some texts."""
     groups = list(_groups(works))
     shares = _shares(groups, works, _processes(scanner, works))
     found: list[list[Hit]] = [[] for _ in works]
@@ -43,7 +43,7 @@ def scan_all(
     try:
         results = [_scan(scanner, works, shares[0], begun)]
         for child, share in zip(children, shares[1:], strict=True):
-            # If a process could not do it, this one does.
+            # If the child process failed, this process scans the share.
             told = child.result()
             results.append(_scan(scanner, works, share) if told is None else told)
     finally:
@@ -55,7 +55,7 @@ def scan_all(
 
 
 def _processes(scanner: Scanner, works: Sequence[Work]) -> int:
-    """Returns how many processes are worth it."""
+    """Returns the number of processes that pays off."""
     if not hasattr(os, "fork"):
         return 1
     size = sum(len(work.text) for work in works)
@@ -71,7 +71,7 @@ def _processes(scanner: Scanner, works: Sequence[Work]) -> int:
 
 
 def _groups(works: Sequence[Work]) -> Iterator[list[int]]:
-    """Yields the places of texts that are scanned together."""
+    """Yields the indexes of texts to scan together."""
     group: list[int] = []
     size = 0
     for at, work in enumerate(works):
@@ -90,7 +90,7 @@ def _groups(works: Sequence[Work]) -> Iterator[list[int]]:
 def _shares(
     groups: Sequence[list[int]], works: Sequence[Work], count: int
 ) -> list[list[list[int]]]:
-    """Returns the groups in as many parts, of nearly the same size."""
+    """Returns the groups in `count` parts of nearly the same size."""
     shares: list[list[list[int]]] = [[] for _ in range(count)]
     sizes = [0] * count
     for group in groups:
@@ -106,7 +106,7 @@ def _scan(
     groups: Sequence[list[int]],
     begun: Callable[[int], None] = lambda _: None,
 ) -> _Found:
-    """Returns what is found in the texts of some groups, those with nothing left out."""
+    """Returns the findings in the texts of some groups, without texts that have none."""
     found: _Found = []
     for group in groups:
         begun(group[0])
@@ -122,7 +122,7 @@ def _scan(
 
 
 class _Child:
-    """A process that scans a share, and tells what it found."""
+    """A process that scans a share, and returns its findings."""
 
     def __init__(
         self, scanner: Scanner, works: Sequence[Work], share: Sequence[list[int]]
@@ -135,7 +135,7 @@ class _Child:
         self._told: IO[bytes] | None = os.fdopen(reading, "rb")
 
     def result(self) -> _Found | None:
-        """Waits for the process; returns None if it did not come to its end."""
+        """Waits for the process; returns None if it did not complete."""
         assert self._told is not None
         raw = self._told.read()
         _, status = os.waitpid(self._pid, 0)
@@ -146,7 +146,7 @@ class _Child:
             return None
 
     def end(self) -> None:
-        """Ends the process if it is still there."""
+        """Ends the process if it is still running."""
         if self._told is not None:
             self._told.close()
             self._told = None
@@ -161,7 +161,7 @@ class _Child:
 def _work(
     writing: int, scanner: Scanner, works: Sequence[Work], share: Sequence[list[int]]
 ) -> None:
-    """Scans a share and ends this process, which has nothing else to do or to close."""
+    """Scans a share and then ends this process, which has no other work or open files."""
     status = 1
     try:
         found = _scan(scanner, works, share)
