@@ -1,1 +1,1 @@
-"""Looking after the store: verify, repair, lost refs, gc, prune, disk usage."""
+"""Maintains the store: verify, repair, lost refs, gc, prune, disk usage."""

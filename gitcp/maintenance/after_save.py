@@ -1,4 +1,4 @@
-"""Keeps a repository small after a save: prunes, has packs merged, packs refs."""
+"""Keeps a repository small after a save: prunes, merges packs, packs refs."""
 
 from contextlib import suppress
 
@@ -10,9 +10,10 @@ from gitcp.store.checkpoint import Checkpoint
 
 
 def after_save(workspace: Workspace, tip: Checkpoint) -> None:
-    """Does what is due; the caller holds no work tree's lock.
+    """Does the upkeep that is due; the caller holds no work tree's lock.
 
-    The checkpoint is saved: what fails here must not deny that, and a later save does it.
+    The checkpoint is saved already, so a failure here must not fail the save; a later save
+    tries again.
     """
     with suppress(GitcpError):
         if workspace.settings.max_checkpoints:

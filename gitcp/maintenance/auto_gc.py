@@ -14,7 +14,7 @@ from gitcp.git.repository import Repository
 from gitcp.maintenance.upkeep import read_note, size_due, upkeep_lock, write_note
 from gitcp.project.workspace import Workspace
 
-# Seconds that a run spends on merging, at most: beside other work, with the lowest priority.
+# A run merges for at most so many seconds, with the lowest priority.
 BUDGET = 120.0
 
 
@@ -29,7 +29,7 @@ class Upkept(NamedTuple):
 
 
 def run(workspace: Workspace) -> Upkept:
-    """Does the upkeep that is due, within its time; returns the result.
+    """Does the upkeep that is due, for a limited time; returns the result.
 
     Raises:
         BusyError: another process uses the store.
@@ -60,7 +60,7 @@ def _merge(repository: Repository) -> None:
     try:
         consolidate(repository, deadline=deadline, largest=largest)
     except MergeTooLongError as exc:
-        # The next run takes fewer: what takes longer than that is left to `gitcp gc`.
+        # The next run merges fewer bytes; a merge that takes longer is left to `gitcp gc`.
         largest = exc.size // 2
     left = len(Registry(repository).names())
     note = read_note(repository)
@@ -77,7 +77,7 @@ def keep_to_size(workspace: Workspace) -> int:
 
 
 def after(workspace: Workspace) -> None:
-    """Does in this process what is due; not what takes long, where a hook has little time."""
+    """Does the upkeep that is due, in this process; in a hook with a deadline, only merges."""
     consolidate(workspace.repository)
     if workspace.deadline is None:
         with suppress(GitcpError):

@@ -30,7 +30,7 @@ class Check:
         new: Container[bytes] | None = None,
         room: LogRoom | None = None,
     ) -> None:
-        """Takes what is `new`, if not all is looked at, and how much of logs to read."""
+        """`new` are the only objects to check (None: all), `room` limits the logs to read."""
         self._store = store
         self._new = new
         self._objects = store.repository.objects
@@ -89,7 +89,7 @@ class Check:
             self._checkpoint(found)
 
     def _below(self, key: BranchKey, line: list[Checkpoint]) -> bytes | None:
-        """Returns where a line continues below a commit that cannot be read."""
+        """Returns the commit where a line continues below one that cannot be read."""
         if self._new is not None:
             return None
         if line:
@@ -100,13 +100,13 @@ class Check:
         return found.oid if found else None
 
     def damaged(self, name: str) -> None:
-        """Notes a ref that names nothing: what it held is not checked."""
+        """Notes a ref that names no commit: its checkpoints are not checked."""
         self.problems.checkpoint = None
         what = "it names no commit; `gitcp verify --lost` looks for what it held"
         self.problems.add(name.encode(), what)
 
     def threads(self) -> None:
-        """Checks the parents in the threads of LangGraph that were met."""
+        """Checks the parents in the LangGraph threads that were met."""
         for checkpoint, what in self._parents.circles():
             self.problems.checkpoint = checkpoint
             self.problems.add(layout.RESERVED + b"/" + layout.EVENT, what)
@@ -125,7 +125,7 @@ class Check:
                 found.chunk_lists  # noqa: B018  what pointers stand for
             self._trees.check(found.raw.tree, b"", 0)
         for check in (self._manifest, self._chunked, self._lists, self._logs):
-            # What a damaged object breaks further on has been named already.
+            # If a damaged object breaks this check, it has been reported already.
             try:
                 check(found)
             except CorruptError as exc:
@@ -139,7 +139,7 @@ class Check:
         if len(found.raw.parents) > 1:
             self.problems.add(b"", "has more than one parent (I2)")
         before = None
-        # After a pruning the first that is left has any number.
+        # After a prune, the first remaining checkpoint may have any number.
         first = said.seq == 1 or said.pruned is not None
         if found.raw.parents:
             with suppress(CorruptError):  # named already
@@ -210,6 +210,6 @@ class Check:
 
     def _logs(self, found: Checkpoint) -> None:
         if self._new is None:
-            # What is new in a quarantine has been measured there.
+            # New objects were measured in quarantine.
             found.refuse_if_vast()
         self._log_check.check(found)

@@ -16,7 +16,7 @@ _LOGS = layout.RESERVED + b"/" + layout.LOG + b"/"
 
 
 class _Chain(NamedTuple):
-    """A log after some of its segments."""
+    """The totals of a log after some of its segments."""
 
     digest: str
     size: int
@@ -24,14 +24,14 @@ class _Chain(NamedTuple):
 
 
 class LogRoom:
-    """How many bytes of logs may be read: one blob may be listed many times."""
+    """Limits how many bytes of logs are read: one blob may be listed many times."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._left = most
 
     def take(self, size: int) -> None:
-        """Takes away what is going to be read.
+        """Counts bytes that are about to be read.
 
         Raises:
             CorruptError: there is no room for `size` bytes.
@@ -46,12 +46,12 @@ class LogRoom:
 
 
 class LogCheck:
-    """Checks logs, and adds what is wrong to `problems`."""
+    """Checks logs, and adds problems to `problems`."""
 
     def __init__(
         self, objects: Objects, problems: Problems, room: LogRoom | None
     ) -> None:
-        """Takes how many bytes of logs may be read, if there is a limit."""
+        """`room` limits how many bytes of logs are read; None: no limit."""
         self._objects = objects
         self._problems = problems
         self._room = room
@@ -102,7 +102,7 @@ class LogCheck:
             self._problems.add(where, "does not match checkpoint.json")
 
     def _log(self, one: str, source: Entry, where: bytes) -> log.Meta:
-        """Checks I5: the segments are those the totals speak of."""
+        """Checks I5: the segments match the totals in meta.json."""
         entries = dict(tree.walk(source.oid, self._objects.tree))
         entry = entries.pop(layout.META, None)
         if source.mode != DIRECTORY or entry is None:

@@ -12,7 +12,7 @@ from gitcp.git.objects import BLOB, TREE, Objects
 from gitcp.maintenance.problems import Problems
 from gitcp.store.checkpoint import Checkpoint
 
-# No pointer has more bytes.
+# No pointer is larger than this, in bytes.
 _POINTER = 1024
 
 
@@ -24,7 +24,7 @@ class _TreeExtent(NamedTuple):
 
 
 class TreeCheck:
-    """Checks trees and blobs, and adds what is wrong to `problems`."""
+    """Checks trees and blobs, and adds problems to `problems`."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class TreeCheck:
         problems: Problems,
         promised: Callable[[], Container[bytes]],
     ) -> None:
-        """Takes what says which missing objects a remote has: it costs a walk."""
+        """`promised` returns the missing objects that a remote has; it costs a walk."""
         self._objects = objects
         self._promised = promised
         self._problems = problems
@@ -42,7 +42,7 @@ class TreeCheck:
         self._pointers: dict[bytes, bool] = {}
 
     def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
-        """Checks a tree and what is below; None if something is wrong there."""
+        """Checks a tree and everything below it; None if something is wrong there."""
         below = self._trees.get(oid)
         if below is None:
             below = self._read_tree(oid, prefix, depth)
@@ -108,7 +108,7 @@ class TreeCheck:
         return None if self._is_elsewhere(oid) else _damage(self._objects, oid)
 
     def _without_list(self, oid: bytes) -> str | None:
-        """Returns what is wrong with a pointer that stands for nothing; None for others."""
+        """Returns what is wrong with a pointer that no list names; None for other blobs."""
         objects = self._objects
         if objects.chunked.meant_by(oid) != oid or self._is_elsewhere(oid):
             return None
@@ -147,7 +147,7 @@ class TreeCheck:
         return None
 
     def _is_elsewhere(self, oid: bytes) -> bool:
-        """Whether an object of a partial clone lies at its remote only."""
+        """Whether only the remote of this partial clone has an object."""
         return (
             self._objects.fetch is not None
             and not self._objects.exists(oid)

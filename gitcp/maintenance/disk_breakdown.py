@@ -1,4 +1,4 @@
-"""What each turn cost on disk, which paths hold the space, and which of them to exclude."""
+"""Reports the disk space of each turn and path, and which paths to exclude."""
 
 import re
 from collections import Counter
@@ -14,10 +14,10 @@ from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import RetentionGraph
 
-# How many turns, and paths, are shown.
+# How many turns and paths are shown.
 _TURNS = 10
 _PATHS = 10
-# A path that git does not track is worth a hint if it has this share of all, and so many bytes.
+# An untracked path is worth a hint if it has this share of all bytes, and at least so many.
 _SHARE = 0.1
 _LEAST = 1 << 20
 _OWN = layout.RESERVED + b"/"
@@ -26,7 +26,7 @@ _SPECIAL = re.compile(rb"([\\*?\[])")
 
 
 class PathCost(NamedTuple):
-    """What the versions of one path take: bytes on disk, and how many there are."""
+    """The bytes on disk of all versions of one path, and how many versions there are."""
 
     path: bytes
     bytes: int
@@ -34,7 +34,7 @@ class PathCost(NamedTuple):
 
 
 class TurnCost(NamedTuple):
-    """What one checkpoint added to those before it; the path that had most of it, if any."""
+    """The bytes that one checkpoint added to those before it; the path with most, if any."""
 
     checkpoint: Checkpoint
     bytes: int
@@ -42,7 +42,7 @@ class TurnCost(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A pattern for `gitcp.exclude`, and the bytes that what it names takes now."""
+    """A pattern for `gitcp.exclude`, and the bytes that matching files take now."""
 
     pattern: bytes
     bytes: int
@@ -68,9 +68,9 @@ class _Piece(NamedTuple):
 
 
 def breakdown(workspace: Workspace) -> Breakdown:
-    """Returns what takes the space that checkpoints hold and git does not.
+    """Returns the use of the space that checkpoints hold and git does not.
 
-    Of what several turns share, the oldest one has the cost. What is missing costs nothing.
+    If turns share an object, it counts for the oldest one. Missing objects count nothing.
 
     Raises:
         GitFailedError: git failed.
@@ -118,7 +118,7 @@ def _turn(one: Checkpoint, added: Mapping[bytes, int]) -> TurnCost:
 
 
 def _pieces(workspace: Workspace, trees: list[str]) -> Iterator[_Piece]:
-    """Yields what each tree adds, by path; chunks and their lists under the file's path."""
+    """Yields the objects that each tree adds; chunks and lists under their file's path."""
     form = workspace.repository.form
     roots = set(trees)
     turn = ""
@@ -140,7 +140,7 @@ def _pieces(workspace: Workspace, trees: list[str]) -> Iterator[_Piece]:
             blobs[oid] = path
             yield _Piece(turn, path, size, 1)
         else:
-            # Directories are gitcp's expense, not that of a file in them.
+            # Directories count as gitcp's own data, not as that of a file in them.
             yield _Piece(turn, b"", size, 0)
     named = {name: blobs[oid] for oid, name in pointers.items() if oid in blobs}
     for name, sizes in listed.items():
@@ -151,7 +151,10 @@ def _pieces(workspace: Workspace, trees: list[str]) -> Iterator[_Piece]:
 def _exclusions(
     workspace: Workspace, files: Mapping[bytes, int], total: int
 ) -> Iterator[Exclusion]:
-    """Yields patterns for what git does not track, a directory as a whole if it tracks none."""
+    """Yields patterns for paths that git does not track.
+
+    If git tracks nothing in a directory, the pattern is for the whole directory.
+    """
     tracked: set[bytes] = set()
     head, _ = workspace.repository.head()
     if head:

@@ -12,7 +12,7 @@ _MIB = 1024 * 1024
 
 
 def size(workspace: Workspace) -> DoctorCheck:
-    """Whether gitcp keeps to `gitcp.maxSize`, and what went for it."""
+    """Whether gitcp keeps to `gitcp.maxSize`, and what was removed for that."""
     found = upkeep.size(workspace)
     detail = f"{found.used // _MIB:,} MiB"
     if found.limit:

@@ -13,18 +13,18 @@ from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
 
 _ALL = "refs/gitcp/*"
-# Has git walk over what is missing.
+# Makes git ignore missing objects.
 _INCOMPLETE = ("--missing=allow-any", "--ignore-missing")
 
 
 class Usage(NamedTuple):
     """Bytes on disk.
 
-    `packs` are the packs that gitcp wrote; they hold copies of some objects that git
-    has elsewhere as well. `only` is what no branch, tag or remote holds: about what
-    deleting all sessions would free. `sessions` is the same for each by itself; what
-    two share counts in both. `unreadable` says of which sessions objects are missing, and
-    counted as nothing. `search` is the index of the search.
+    `packs` are the packs that gitcp wrote; some objects in them are also in git's own
+    packs. `only` are the objects that no branch, tag or remote holds: about what deleting
+    all sessions would free. `sessions` is the same for each session by itself; objects that
+    two share count in both. `unreadable` names sessions with missing objects, which count
+    nothing. `search` is the index of the search.
     """
 
     packs: int
@@ -37,14 +37,14 @@ class Usage(NamedTuple):
 
 
 def usage(workspace: Workspace) -> Usage:
-    """Returns what gitcp takes on disk.
+    """Returns the disk space that gitcp uses.
 
     Raises:
         GitFailedError: git failed; an object of the user's own may be missing.
     """
     packs = pack_sizes(workspace.repository)
     names: dict[str, str] = {}
-    # git before 2.34 passes over a ref whose commit is missing.
+    # git before 2.34 skips a ref whose commit is missing.
     lost: dict[str, str] = {}
     objects = workspace.repository.objects
     for key, oid in workspace.store.refs().items():
@@ -79,7 +79,9 @@ def usage(workspace: Workspace) -> Usage:
 
 
 def held(workspace: Workspace) -> int:
-    """Returns what checkpoints hold and no branch, tag or remote does, in bytes on disk.
+    """Returns the size of the objects that only checkpoints hold, in bytes on disk.
+
+    No branch, tag or remote holds them.
 
     Raises:
         GitFailedError: git failed; an object of the user's own may be missing.
@@ -88,14 +90,14 @@ def held(workspace: Workspace) -> int:
 
 
 def _held_of_rest(workspace: Workspace, glob: str) -> int:
-    """Returns what `_held` does, of what is there; 0 if git cannot walk that either."""
+    """Like `_held`, without missing objects; 0 if git cannot walk the others either."""
     with suppress(GitFailedError):
         return _held(workspace, glob, *_INCOMPLETE)
     return 0
 
 
 def _held(workspace: Workspace, glob: str, *options: str) -> int:
-    """Returns the size of what refs hold and none of the user's does."""
+    """Returns the size of the objects that these refs hold and none of the user's refs does."""
     head, _ = workspace.repository.head()
     out = workspace.repository.git(
         "rev-list",
@@ -113,7 +115,7 @@ def _held(workspace: Workspace, glob: str, *options: str) -> int:
 
 
 class Walked(NamedTuple):
-    """An object that a walk over trees meets first: oid, path, kind, bytes on disk."""
+    """An object where a walk over trees first meets it: oid, path, kind, bytes on disk."""
 
     oid: str
     path: bytes
@@ -122,9 +124,9 @@ class Walked(NamedTuple):
 
 
 def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
-    """Returns what each tree adds on disk to those before it and to what git holds.
+    """Returns the bytes on disk that each tree adds to those before it and to git's branches.
 
-    What is missing adds nothing.
+    Missing objects add nothing.
 
     Raises:
         GitFailedError: git failed; a commit of the user's may be missing.
@@ -139,9 +141,9 @@ def added(workspace: Workspace, trees: Sequence[str]) -> dict[str, int]:
 
 
 def walked(workspace: Workspace, trees: Sequence[str]) -> Iterator[Walked]:
-    """Yields what each tree has that those before it and git's branches have not.
+    """Yields the objects of each tree that those before it and git's branches do not have.
 
-    Each tree comes before what is below it. What is missing is left out.
+    Each tree comes before the objects below it. Missing objects are left out.
 
     Raises:
         GitFailedError: git failed; a commit of the user's may be missing.
@@ -181,7 +183,7 @@ def _below(directory: Path) -> int:
     found = 0
     for place, _, files in os.walk(directory):
         for file in files:
-            # Another gitcp may be at work there.
+            # Another gitcp process may be removing files there.
             with suppress(FileNotFoundError):
                 found += os.lstat(os.path.join(place, file)).st_size
     return found

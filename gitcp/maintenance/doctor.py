@@ -26,9 +26,9 @@ from gitcp.worktree import journal, watched
 from gitcp.worktree import state as states
 
 _SHOWN = 5
-# In a repository with more objects, finding what nothing refers to takes long.
+# In a repository with more objects, it takes long to find unreferenced ones.
 _LARGE = 500_000
-# How long to look for what an older gitcp may have done, in seconds.
+# How long to search for errors of older gitcp versions, in seconds.
 _DOUBTS = 5.0
 _WHOLE = re.compile(r"\+?refs/\*:refs/\*")
 
@@ -37,7 +37,7 @@ Look = Callable[[Workspace], DoctorCheck]
 
 
 def doctor(directory: Path, features: Sequence[Look] = ()) -> Iterator[DoctorCheck]:
-    """Yields what was found; it removes only what killed processes left.
+    """Yields the results of the checks; removes only the leftovers of killed processes.
 
     `features` are the checks of packages above this one.
     """
@@ -105,7 +105,7 @@ def _repository(workspace: Workspace) -> DoctorCheck:
 
 
 def _folders() -> Iterator[DoctorCheck]:
-    """Names private stores whose folder is not there; nothing is said if there are none."""
+    """Names private stores whose folder is missing; yields nothing if there is no store."""
     try:
         rows = list(folders.listed())
     except GitcpError as exc:
@@ -127,10 +127,10 @@ def _folders() -> Iterator[DoctorCheck]:
 
 
 def _tables(workspace: Workspace) -> Iterator[DoctorCheck]:
-    """Says what the user's own git commands risk where refs are in tables (0093)."""
+    """Says what the user's own git commands risk if refs are in tables (0093)."""
     if workspace.repository.ref_storage == "files":
         return
-    # That there is no git was said already.
+    # If git is missing, another check has reported it.
     with suppress(GitcpError):
         numbers, said = git_version(workspace.top)
         if numbers > TABLES_UNSYNCED:
@@ -155,7 +155,7 @@ def _left_behind(workspace: Workspace) -> Iterator[DoctorCheck]:
     """Names the private store that the folder had before it was a repository."""
     if not may_have_been_private(workspace):
         return
-    # That another user owns the directory was said already.
+    # If another user owns the directory, another check has reported it.
     with suppress(GitcpError):
         found = folders.left_behind(workspace, workspace.top)
         if found is not None:
@@ -236,7 +236,7 @@ def _head(workspace: Workspace) -> DoctorCheck:
 
 
 def _branches(workspace: Workspace) -> DoctorCheck:
-    """Looks at the newest checkpoint of each branch, as every command does."""
+    """Reads the newest checkpoint of each branch, as every command does."""
     wrong = [f"{name}: names no commit" for name in workspace.repository.refs.damaged()]
     store = workspace.store
     refs = store.refs()
@@ -261,7 +261,7 @@ def _branches(workspace: Workspace) -> DoctorCheck:
 
 
 def _history(workspace: Workspace) -> DoctorCheck:
-    """Names what an older gitcp may have made wrong: nothing that keeps it from working."""
+    """Names checkpoints that an older gitcp may have made wrong; these do not stop gitcp."""
     found = doubts(workspace, _DOUBTS)
     ids = list(dict.fromkeys(one.checkpoint or "?" for one in found.problems))
     if not ids:
@@ -277,7 +277,7 @@ def _history(workspace: Workspace) -> DoctorCheck:
 
 
 def _numbers(workspace: Workspace) -> DoctorCheck:
-    """Whether the list of numbers is whole; what a damaged line named gets another."""
+    """Whether the list of numbers is intact; checkpoints in damaged lines get new numbers."""
     damaged = workspace.store.numbers.damaged
     if not damaged:
         return DoctorCheck("numbers", ok=True, detail="can be read")
@@ -291,7 +291,7 @@ def _numbers(workspace: Workspace) -> DoctorCheck:
 
 
 def _lost(workspace: Workspace) -> DoctorCheck:
-    """Names branches that have lost checkpoints, also where the name was taken since."""
+    """Names branches that have lost checkpoints, even if the name was taken since."""
     if packed_objects(workspace.repository) > _LARGE:
         return DoctorCheck(
             "lost",

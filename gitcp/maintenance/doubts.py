@@ -1,8 +1,8 @@
 """Finds checkpoints that bugs of older versions may have made wrong.
 
-Nothing here is damage: every object is whole. Older versions held a file under two
-spellings on a disk that folds them; missed an edit on a disk whose time stamps are
-coarse; and deleted, in a restore, what the restored checkpoint had left out.
+None of this is damage: every object is sound. Older versions captured a file under two
+spellings on a disk that folds them. They missed an edit on a disk with coarse time stamps. And
+a restore deleted files that the restored checkpoint had left out.
 """
 
 import os
@@ -33,14 +33,14 @@ WRONGLY_DELETED = "wrongly-deleted"
 KINDS = frozenset({TWO_SPELLINGS, MISSED_EDIT, WRONGLY_DELETED})
 
 _BILLION = 1_000_000_000
-# A disk all of whose stamps are multiples of this has a coarse clock.
+# If all time stamps on a disk are multiples of this, its clock is coarse.
 _COARSE = _BILLION // 100
 _SAMPLE = 200
 _AT_MOST = 1_000
 
 
 class Doubts(NamedTuple):
-    """The result of the search; `complete` means that it did not run out of time."""
+    """The result of the search; `complete` if it did not run out of time."""
 
     problems: tuple[Problem, ...]
     complete: bool
@@ -51,7 +51,7 @@ class _OutOfTimeError(Exception):
 
 
 def doubts(workspace: Workspace, seconds: float) -> Doubts:
-    """Looks for checkpoints that may be wrong, for some seconds at most."""
+    """Searches for checkpoints that may be wrong, for at most so many seconds."""
     if workspace.bare:
         # Files were never captured or restored there.
         return Doubts((), complete=True)
@@ -68,7 +68,7 @@ def doubts(workspace: Workspace, seconds: float) -> Doubts:
 
 
 def folds_case(top: Path) -> bool:
-    """Whether the disk takes two spellings of a name for one."""
+    """Whether the disk treats two spellings of a name as one."""
     with suppress(OSError):
         return os.path.samestat(os.lstat(top / ".git"), os.lstat(top / ".GIT"))
     return False
@@ -86,7 +86,7 @@ class _Look:
         self._by_id: dict[str, Checkpoint] = {}
 
     def all(self) -> Iterator[Problem]:
-        """Yields what may be wrong, one sort after the other."""
+        """Yields possible problems, one sort after another."""
         self._read_lines()
         if folds_case(self._workspace.top):
             for one in self._by_id.values():
@@ -126,7 +126,7 @@ class _Look:
             directory, _, name = path.rpartition(b"/")
             other = self._spellings(one.files_tree, directory, name)
             if base is not None and other == self._spellings(base, directory, name):
-                # git tracks both: they were checked out like that.
+                # git tracks both, so a checkout made them.
                 continue
             names = " and ".join(show_path(each) for each in sorted(other))
             yield Problem(
@@ -211,7 +211,7 @@ class _Look:
                 )
 
     def _came_with_a_restore(self, target: Checkpoint, path: bytes) -> bool:
-        """Whether a restore wrote a path over a state that an undo goes back to."""
+        """Whether a restore wrote a path, and `target` is the state before that restore."""
         return any(
             one.trailers.trigger == "restore"
             and one.manifest.replaced == target.id
@@ -239,9 +239,9 @@ class _Look:
                     yield from self._since(newest, path, entry, changed)
 
     def _newest_of_here(self) -> Checkpoint | None:
-        """Returns the checkpoint that the files were captured for last."""
+        """Returns the checkpoint for which the files were last captured."""
         if len(git_directories(self._workspace.repository)) > 1:
-            # Which work tree a checkpoint is of, it does not say.
+            # A checkpoint does not record its work tree.
             return None
         own = [
             one
@@ -268,7 +268,7 @@ class _Look:
         return seen > 0
 
     def _holds(self, root: Root, path: bytes, entry: Entry) -> bool:
-        """Whether the disk has what a checkpoint has at a path, or cannot tell."""
+        """Whether the disk has a checkpoint's content at a path; true if it cannot tell."""
         found = root.lstat(path)
         try:
             if found is not None and is_link(found):
@@ -302,7 +302,7 @@ class _Look:
 
 
 def _is_of_database(before: Checkpoint, path: bytes) -> bool:
-    """Whether a path belongs to a database: with that its log is replaced, too."""
+    """Whether a path is a file beside a database: a restore replaces both together."""
     return any(
         path.endswith(suffix) and before.entry(path.removesuffix(suffix)) is not None
         for suffix in BESIDE

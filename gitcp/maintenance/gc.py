@@ -18,9 +18,9 @@ from gitcp.worktree.journal import Journal
 class Cleaned(NamedTuple):
     """The result of `gc`: packs and their bytes before and after, leftovers removed.
 
-    `dropped` counts objects that nothing reached any more, `waiting` those that git may
-    rely on, and that go once its grace (gc.pruneExpire) is over. `lost` are lines of
-    checkpoints that no ref reaches, and that were kept, or removed if that was requested.
+    `dropped` counts removed objects that nothing reached. `waiting` counts those that git
+    may rely on: they are removed after its grace period (gc.pruneExpire). `lost` are lines
+    of checkpoints that no ref reaches; they were kept, or removed if that was requested.
     """
 
     packs_before: int
@@ -34,15 +34,15 @@ class Cleaned(NamedTuple):
 
 
 def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
-    """Merges gitcp's packs into one and gives back what pruned checkpoints took.
+    """Merges gitcp's packs into one and frees the space of pruned checkpoints.
 
-    No checkpoint goes, and nothing that git reaches; with `drop_lost` those go that no
-    ref reaches. The caller holds no work tree's lock.
+    Removes no checkpoint, and nothing that git reaches; with `drop_lost`, removes the
+    checkpoints that no ref reaches. The caller holds no work tree's lock.
 
     Raises:
         BusyError: other processes were at work until the timeout.
-        CorruptError: a ref of gitcp's is damaged; nothing went.
-        GitFailedError: a commit or tree is missing; nothing went.
+        CorruptError: a ref of gitcp's is damaged; nothing was removed.
+        GitFailedError: a commit or tree is missing; nothing was removed.
         StorageError: the disk refused.
     """
     before = pack_sizes(workspace.repository)
@@ -51,7 +51,7 @@ def gc(workspace: Workspace, *, drop_lost: bool = False) -> Cleaned:
     found: list[Lost] = []
 
     def roots() -> Iterator[str]:
-        # git 2.32 walks the others and ends well; newer ones refuse.
+        # With a damaged ref, git 2.32 walks the others and succeeds; newer versions refuse.
         for name in workspace.repository.refs.damaged():
             workspace.repository.refs.read(name)
         found[:] = kept(workspace)
@@ -80,7 +80,7 @@ def open_restores(repository: Repository) -> Iterator[Journal]:
     """Yields the journals of interrupted restores, of all work trees.
 
     Raises:
-        CorruptError: a journal cannot be read: what it needs is not known.
+        CorruptError: a journal cannot be read, so the commits that it needs are unknown.
     """
     for git_dir in git_directories(repository):
         entry = journal.read(git_dir / "gitcp")
@@ -89,13 +89,13 @@ def open_restores(repository: Repository) -> Iterator[Journal]:
 
 
 def journals(repository: Repository) -> Iterator[str]:
-    """Yields the commits that interrupted restores go between, in any work tree.
+    """Yields the start and target commits of interrupted restores, in any work tree.
 
-    A commit that pruning has replaced may be gone by now: then the restore finds the
-    checkpoint, which pruning keeps, by its id.
+    A prune may have replaced such a commit. Then the restore finds the checkpoint, which
+    the prune keeps, by its id.
 
     Raises:
-        CorruptError: a journal cannot be read: what it needs is not known.
+        CorruptError: a journal cannot be read, so the commits that it needs are unknown.
     """
     for entry in open_restores(repository):
         for commit in (entry.target, entry.before):

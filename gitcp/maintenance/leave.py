@@ -37,7 +37,7 @@ _PACKS = (PACKS, KEPT)
 
 
 class OnlyHere(NamedTuple):
-    """A branch whose newest checkpoint no remote has, as far as the tracking refs know."""
+    """A branch whose newest checkpoint is on no remote, as far as the tracking refs know."""
 
     session: str
     branch: str
@@ -45,7 +45,7 @@ class OnlyHere(NamedTuple):
 
 
 class InRepository(NamedTuple):
-    """What of gitcp is in a repository, beside hooks.
+    """The data of gitcp in a repository, except hooks.
 
     `refs` counts all refs of gitcp's, `branches` those of sessions made or pulled here.
     `settings` are names of the repository's own configuration; `state` are files and
@@ -61,16 +61,16 @@ class InRepository(NamedTuple):
 
     @property
     def stored(self) -> bool:
-        """Whether there is anything that `delete_checkpoints` would remove."""
+        """Whether `delete_checkpoints` would remove anything."""
         return bool(self.refs or self.packs)
 
 
 class Remains(NamedTuple):
-    """What deleted checkpoints leave behind.
+    """The objects that deleted checkpoints leave behind.
 
-    `objects` counts those of them that are still there though nothing reaches them: git's
-    own packs hold them, or they are loose. `used` counts those that were removed from packs
-    that git had used: git, or a clone that borrows from here, may have a copy.
+    `objects` counts those that are still there although nothing reaches them: they are in
+    git's own packs, or loose. `used` counts those that were removed from packs that git had
+    used: git, or a clone that borrows from here, may have a copy.
     """
 
     objects: int = 0
@@ -78,7 +78,7 @@ class Remains(NamedTuple):
 
 
 def survey(workspace: Workspace) -> InRepository:
-    """Returns what `remove_state` and `delete_checkpoints` would remove.
+    """Returns the data that `remove_state` and `delete_checkpoints` would remove.
 
     Raises:
         RestoreInterruptedError: a restore was interrupted in one of the work trees.
@@ -103,20 +103,20 @@ def survey(workspace: Workspace) -> InRepository:
 
 
 def state_directories(workspace: Workspace) -> list[Path]:
-    """Returns where gitcp keeps the state of each work tree."""
+    """Returns the directories with gitcp's state of each work tree."""
     return [one / _STATE for one in git_directories(workspace.repository)]
 
 
 def delete_checkpoints(workspace: Workspace) -> Remains:
     """Deletes every checkpoint and ledger, and all objects that only they reached.
 
-    As a purge it waits for no grace of git's in gitcp's own packs. What git itself has
-    packed, or written loose, stays until git removes it. If it fails after the refs went,
-    a second call removes the objects.
+    Like a purge, it does not wait for git's grace period in gitcp's own packs. Objects that
+    git itself has packed, or written loose, stay until git removes them. If it fails after
+    the refs are deleted, a second call removes the objects.
 
     Raises:
         BusyError: another process is at work.
-        GitFailedError: git could not delete a ref, or walk what it reaches.
+        GitFailedError: git could not delete a ref, or walk the objects that it reaches.
         StorageError: the disk refused.
     """
     repository = workspace.repository
@@ -144,7 +144,7 @@ def delete_checkpoints(workspace: Workspace) -> Remains:
 
 
 def _objects(repository: Repository) -> set[bytes]:
-    """Returns all that commits of gitcp's reach, whether or not a ref reaches these."""
+    """Returns all objects that gitcp's commits reach, even commits that no ref reaches."""
     reach = Reachable(repository, set(every_commit(repository)))
     return reach.from_commits(oid.hex() for oid in reach.own_commits())
 
@@ -164,7 +164,7 @@ def remove_settings(workspace: Workspace) -> None:
 
 
 def remove_state(workspace: Workspace) -> None:
-    """Removes what gitcp keeps beside the objects, of all work trees, for good.
+    """Removes gitcp's files beside the objects, of all work trees, for good.
 
     Raises:
         BusyError: a checkpoint was saved meanwhile; nothing was removed.
@@ -191,7 +191,7 @@ def _only_here(workspace: Workspace) -> Iterator[OnlyHere]:
     unknown = {oid for oid in own.values() if oid not in elsewhere}
     if unknown and elsewhere:
         wanted = [*sorted(unknown), *(f"^{oid}" for oid in sorted(elsewhere))]
-        # What a remote has is not walked: only tips of ours that are left come out.
+        # git does not walk what a remote has, so it lists only tips that no remote has.
         listed = workspace.repository.plumbing(
             "rev-list", "--stdin", data="".join(f"{one}\n" for one in wanted).encode()
         )
@@ -213,14 +213,14 @@ def _settings(repository: Repository) -> Iterator[tuple[str, str]]:
             yield from (
                 (where, name) for name in sorted(found) if name.startswith(_SECTION)
             )
-        # Without that extension both are one file.
+        # Without that extension, both options mean the same file.
         if not repository.flag("extensions.worktreeconfig"):
             return
 
 
 def _state(repository: Repository) -> list[Path]:
     directories = [one / _STATE for one in git_directories(repository)]
-    # The directory that all work trees share comes last: it has the keys.
+    # The directory that all work trees share comes last, because it has the keys.
     return [*directories[1:], repository.common_dir / _NUMBERS, directories[0]]
 
 

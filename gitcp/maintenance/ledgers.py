@@ -1,4 +1,4 @@
-"""Checks an effects ledger (docs/format.md, 12a): E1, E3, and that it is readable."""
+"""Checks an effects ledger (docs/format.md, 12a): E1, E3, and that gitcp can read it."""
 
 from collections.abc import Container, Iterator
 from typing import NamedTuple
@@ -25,13 +25,13 @@ from gitcp.git.objects import BLOB, COMMIT, TREE, Objects
 from gitcp.git.repository import Repository
 from gitcp.names import encode
 
-# A page of the most that one append has ever held is a hundredth of this.
+# The largest ledger commit that one append has ever made has a hundredth of this size.
 _PAGE_LIMIT = 32 * 1024 * 1024
 _PARENTS = 2
 
 
 class Fault(NamedTuple):
-    """Something wrong in a ledger; `kind` and `oid` name the object at fault."""
+    """A fault in a ledger; `kind` and `oid` name the object at fault."""
 
     problem: str
     kind: str | None = None
@@ -44,9 +44,9 @@ def faults(
     tip: str,
     new: Container[bytes] | None = None,
 ) -> Iterator[Fault]:
-    """Yields what is wrong with a ledger, each commit after those it follows on.
+    """Yields the faults of a ledger, each commit after its parents.
 
-    Of commits that are not `new`, where that is given, only what later ones need is read.
+    With `new`, reads from other commits only the data that later ones need.
     """
     return _Check(repository.objects, component, new).run(tip)
 
@@ -60,7 +60,7 @@ class _Check:
         self._new = new
         self._ref = LedgerKey(component).ref
         self._commits: dict[bytes, Commit] = {}
-        # The number of the last record of each commit, None if it cannot be known.
+        # The number of the last record of each commit, None if it is not known.
         self._last: dict[bytes, int | None] = {}
         self._known: set[str] = set()
         self._stands_for: set[str] = set()
@@ -121,7 +121,7 @@ class _Check:
             yield Fault(f"{oid.hex()} has parents that it does not join (E1)")
         before = self._last.get(commit.parents[0]) if commit.parents else 0
         for record in records:
-            # If the beginning is damaged the numbers before are not known.
+            # If the beginning is damaged, the numbers before are not known.
             if before is not None and record.n != before + 1:
                 yield Fault(f"record {record.n} follows on {before} (E3)")
             before = record.n
@@ -150,7 +150,7 @@ class _Check:
             yield from self._state(record)
 
     def _state(self, record: Record) -> Iterator[Fault]:
-        """Looks whether what a record goes back to is before it."""
+        """Checks that the state to which a record goes back is before the record."""
         if not record.ledger:
             if not 0 <= record.upto < record.n:
                 yield Fault(f"record {record.n} goes back to {record.upto} (E3)")

@@ -1,8 +1,8 @@
 """Finds branches and ledgers that have lost their ref.
 
-A mirror fetch with pruning deletes refs, and so does a slip of the hand; a power cut may
-leave an empty file. Commits say themselves what they are of, so nothing has to be written
-down beforehand. What `gc` has removed is gone for good.
+A mirror fetch with pruning may delete refs, and so may the user by mistake; a power cut may
+leave an empty file. Each commit names its own session and branch, so gitcp needs no other
+record to find them. Commits that `gc` has removed are gone for good.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,14 +25,14 @@ from gitcp.store.salvage import every_commit
 Key = layout.BranchKey
 
 _SUFFIX = "lost"
-# How long a save may have tried again, in seconds.
+# For how long a save may have retried, in seconds.
 _MADE_AGAIN = 60
 
 
 class Lost(NamedTuple):
-    """A line of checkpoints that no ref reaches; `tip` is the newest that is whole.
+    """A line of checkpoints that no ref reaches; `tip` is the newest complete one.
 
-    `is_taken` says that a branch of its name exists, which has other checkpoints.
+    `is_taken` says that a branch of this name exists, with other checkpoints.
     """
 
     session: str
@@ -52,7 +52,7 @@ class LostLedger(NamedTuple):
 
 
 def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
-    """Returns the ledgers that no ref is left of, and that could be put back.
+    """Returns the ledgers that have lost their ref, and that could be restored.
 
     Raises:
         GitFailedError: git cannot list the objects.
@@ -84,10 +84,10 @@ def lost_ledgers(workspace: Workspace) -> list[LostLedger]:
 
 
 def lost(workspace: Workspace) -> list[Lost]:
-    """Returns the lines of checkpoints that end in nothing, and could be put back.
+    """Returns the lines of checkpoints that no ref reaches, and that could be restored.
 
-    Not those that a pruning or purge has replaced, nor what a save left that was made
-    again on a newer tip.
+    Without lines that a prune or purge has replaced, and without checkpoints that a save
+    made again on a newer tip.
 
     Raises:
         GitFailedError: git cannot list the objects.
@@ -98,7 +98,7 @@ def lost(workspace: Workspace) -> list[Lost]:
     for end in _ends(known, workspace.repository.refs.list("refs/").values()):
         key = _key(end)
         if key in refs and is_event(end):
-            # Of a thread of LangGraph single checkpoints go on purpose.
+            # LangGraph removes single checkpoints of a thread on purpose.
             continue
         whole = next(
             (one for one in _own(end, known) if _is_whole(workspace, one.commit)),
@@ -130,10 +130,10 @@ def _by_place(found: tuple[Key, Checkpoint]) -> tuple[Key, int]:
 
 
 def _ends(known: Mapping[bytes, Checkpoint], tips: Iterable[str]) -> list[Checkpoint]:
-    """Returns the checkpoints with which lost lines end.
+    """Returns the last checkpoints of lost lines.
 
-    What tells them is ids, not commits: pruning gives a checkpoint another commit. Of
-    several commits of one checkpoint the first is the one with the fewest before it.
+    It compares ids, not commits, because a prune gives a checkpoint another commit. If a
+    checkpoint has several commits, the one with the fewest before it comes first.
     """
     live = _live(known, map(bytes.fromhex, tips))
     superseded = {known[oid].id for oid in live}
@@ -175,9 +175,9 @@ def _own(tip: Checkpoint, known: Mapping[bytes, Checkpoint]) -> Iterator[Checkpo
 
 
 def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
-    """Whether a save found the branch moved, and made the same under another id.
+    """Whether a save found the branch moved, and made the checkpoint again with another id.
 
-    Older versions did so; the second attempt has the same id now.
+    Older versions did so; now the second attempt has the same id.
     """
     try:
         return any(
@@ -197,13 +197,13 @@ def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
 def put_back(
     workspace: Workspace, found: Iterable[Lost | LostLedger]
 ) -> dict[str, str]:
-    """Makes the refs again; one that has come back meanwhile stays as it is.
+    """Makes the refs again; if a ref exists again meanwhile, it stays as it is.
 
-    A line whose name is taken becomes a fork, `BRANCH~lost`. Returns the names that the
-    lines have now, by the ids of their newest checkpoints.
+    A line whose name is taken becomes a fork, `BRANCH~lost`. Returns the lines' present
+    names, by the ids of their newest checkpoints.
 
     Raises:
-        BranchMovedError: a ref has come back.
+        BranchMovedError: a ref exists again.
         StorageError: the disk refused.
     """
     names: dict[str, str] = {}
@@ -234,7 +234,7 @@ def _checkpoints(workspace: Workspace) -> Iterator[Checkpoint]:
 
 
 def _is_whole(workspace: Workspace, commit: str) -> bool:
-    """Whether all that it reaches is here (I1)."""
+    """Whether all objects that a commit reaches are here (I1)."""
     try:
         workspace.repository.git("rev-list", "--objects", "--quiet", commit)
     except GitFailedError:
@@ -249,7 +249,7 @@ def _unreached(workspace: Workspace, commits: list[str]) -> set[str]:
         "rev-list",
         "--stdin",
         "--not",
-        # git gives up at one that names nothing.
+        # git gives up at a ref that names no commit.
         *(f"--exclude={name}" for name in workspace.repository.refs.damaged()),
         "--all",
         data="".join(f"{oid}\n" for oid in commits).encode(),
@@ -258,7 +258,7 @@ def _unreached(workspace: Workspace, commits: list[str]) -> set[str]:
 
 
 def kept(workspace: Workspace) -> list[Lost]:
-    """Returns the lost lines that giving disk space back does not remove without asking.
+    """Returns the lost lines that `gc` does not remove without being asked.
 
     Threads of LangGraph are deleted on purpose, by LangGraph.
 

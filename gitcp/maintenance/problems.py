@@ -4,15 +4,15 @@ from typing import NamedTuple
 
 from gitcp.errors import CorruptError
 
-# What a problem is about.
+# The sorts of problems.
 DAMAGED, UNSAFE, HEAD = "damaged", "unsafe", "head"
 
 
 class Problem(NamedTuple):
-    """Something wrong; `checkpoint` is None if not even its id can be read.
+    """A problem; `checkpoint` is None if not even its id can be read.
 
     `kind` and `oid` name the object at fault if it is missing or damaged; `unsafe`
-    marks a path that must not be written. `about` says what sort of problem it is.
+    marks a path that must not be written. `about` is the sort of problem.
     """
 
     checkpoint: str | None
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 
 
 class Problems:
-    """Collects problems; `checkpoint` is the id of the one that is being checked."""
+    """Collects problems; `checkpoint` is the id of the checkpoint that is being checked."""
 
     def __init__(self) -> None:
         self.listed: list[Problem] = []
@@ -47,7 +47,7 @@ class Problems:
         )
 
     def add_error(self, path: bytes, error: CorruptError) -> None:
-        """Adds what an error says, unless the object that it names has a problem here."""
+        """Adds an error, unless the object that it names has a problem here already."""
         if not any(
             problem.checkpoint == self.checkpoint
             and problem.oid is not None

@@ -31,15 +31,15 @@ from gitcp.store.retention import (
 from gitcp.store.rewrite import AS_IT_IS, NewContent, rewrite
 
 DEFAULT_LAST = 10
-# How often a branch beyond `maxCheckpoints` is looked at, and disk space given back.
+# How often a branch beyond `maxCheckpoints` is checked, and disk space freed.
 _PART = 10
 _RECLAIM = 20
-# To find what git reaches takes seconds beyond this many objects.
+# With more objects than this, it takes seconds to find the ones that git reaches.
 _LARGE = 500_000
 
 
 class PrunedBranch(NamedTuple):
-    """The decision for one branch; `go` is newest first."""
+    """The decision for one branch; `go` are the checkpoints to remove, newest first."""
 
     session: str
     branch: str
@@ -50,10 +50,10 @@ class PrunedBranch(NamedTuple):
 class PrunePlan(NamedTuple):
     """The result of a prune, or of its dry run.
 
-    `bytes_before` and `bytes_after` are what these checkpoints take beside git's own
-    objects, None if no size was requested. `threads` are sessions that are LangGraph's,
-    and left as they are. `unreadable` says which branches stay as they are because what
-    decides about them is damaged.
+    `bytes_before` and `bytes_after` are the sizes of these checkpoints without git's own
+    objects, None if no size was requested. `threads` are sessions that belong to LangGraph
+    and stay as they are. `unreadable` says which branches stay as they are because
+    checkpoints that the decision needs are damaged.
     """
 
     rules: RetentionRules
@@ -66,7 +66,7 @@ class PrunePlan(NamedTuple):
 
     @property
     def go(self) -> tuple[Checkpoint, ...]:
-        """All that go."""
+        """All checkpoints to remove."""
         return tuple(one for branch in self.branches for one in branch.go)
 
 
@@ -78,10 +78,10 @@ def plan_prune(
     max_size: int | None = None,
     may_go: Callable[[Checkpoint], bool] = lambda _: True,
 ) -> PrunePlan:
-    """Returns what would go, writing nothing.
+    """Returns the checkpoints that a prune would remove; writes nothing.
 
-    With `max_size` (bytes) of what the rules and `may_go` let go only the oldest do, until
-    the rest fits.
+    With `max_size` (bytes), only the oldest checkpoints that the rules and `may_go` allow
+    are removed, until the rest fits.
 
     Raises:
         NotFoundError: a branch of `only` does not exist.
@@ -159,7 +159,7 @@ def _keys(
     if not only:
         return None
     there = {line.key for line in forest.lines}
-    # Of a branch whose newest commit is damaged no line is left.
+    # A branch whose newest commit is damaged has no line.
     there |= {key for key, _ in forest.tips.values()}
     keys: set[Key] = set()
     for session, branch in only:
@@ -204,7 +204,7 @@ def _branches(judged: Sequence[RetentionDecision]) -> tuple[PrunedBranch, ...]:
         stay = len(each.line.checkpoints) - len(each.go)
         before = found.get(each.line.key)
         if before is not None:
-            # Two lines of one name: ours, and one that was pulled beside it.
+            # Two lines with one name: ours, and one that was pulled beside it.
             stay, go = stay + before.stay, (*before.go, *each.go)
         else:
             go = each.go
@@ -213,7 +213,7 @@ def _branches(judged: Sequence[RetentionDecision]) -> tuple[PrunedBranch, ...]:
 
 
 def _names(line: BranchLine) -> tuple[str, str]:
-    """Returns session and branch; what was shortened, as it is where none can be read."""
+    """Returns session and branch; shortened, as in the ref, if no checkpoint can be read."""
     session, branch = map(decode, line.key)
     for checkpoint in line.checkpoints:
         if session is not None and branch is not None:
@@ -224,14 +224,14 @@ def _names(line: BranchLine) -> tuple[str, str]:
 
 
 def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
-    """Carries out a plan and returns what went; all branches move at one moment.
+    """Carries out a plan and returns the result; all branches move at one moment.
 
-    What has come to be needed since the plan was made stays: it may have got a label, or a
-    fork. Checkpoints saved meanwhile stay.
+    Checkpoints that are needed by now stay, for example those with a new label or fork.
+    Checkpoints saved meanwhile stay.
 
     Raises:
         BusyError: another process uses the store, or holds a ref's lock.
-        StorageError: the disk refused; nothing went, or all will.
+        StorageError: the disk refused; nothing was removed, or everything will be.
     """
     planned = {one.id for one in wanted.go}
     if not planned:
@@ -251,7 +251,8 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
     if go:
-        # It has words of what went. If another process has it, its next search drops them.
+        # The index has words of removed content. If another process holds the index, the
+        # next search removes them.
         with suppress(BusyError):
             search_files.remove_where_there(repository, timeout=timeout)
     return wanted._replace(
@@ -262,9 +263,9 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
 def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
     """Prunes a branch that has grown beyond `maxCheckpoints`; called after each save.
 
-    Looks only at each tenth of that many saves and prunes for as many ahead, so that a
-    save costs the same however long the branch is. Disk space is given back now and
-    then, if no other process is at work and the user's own history is not large.
+    It checks only after every tenth of that many saves, and prunes for as many ahead, so
+    that a save costs the same for a long branch. It frees disk space now and then, if no
+    other process is at work and the user's own history is not large.
 
     Raises:
         GitcpError: the branch cannot be pruned now; a later save prunes it.
@@ -307,6 +308,6 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
 
 
 def roots(workspace: Workspace) -> Iterator[str]:
-    """Yields the commits that `drop_unreachable` keeps, besides what refs reach."""
+    """Yields the commits that `drop_unreachable` keeps in addition to those that refs reach."""
     yield from journals(workspace.repository)
     yield from (one.tip.commit for one in kept(workspace))

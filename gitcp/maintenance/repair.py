@@ -27,11 +27,10 @@ def repair(
     *,
     progress: Progress | None = None,
 ) -> Report:
-    """Checks, puts back objects of which a good copy exists, and checks again.
+    """Checks, restores damaged objects that have a sound copy, and checks again.
 
-    Copies are looked for in the work tree, at the path the checkpoint has them, and
-    with git, which looks at every pack and alternate. Nothing is made up: what has no
-    copy stays a problem.
+    It searches for copies in the work tree, at the path in the checkpoint, and with git,
+    which looks at every pack and alternate. Without a copy, the problem stays.
 
     Raises:
         StorageError: the disk refused.
@@ -55,12 +54,12 @@ def repair(
             _put_aside(workspace, done)
         # Only a newly opened repository looks up its packs again.
         with notices.listening(lambda _: None):
-            # It is the work of this command to say where the branches go.
+            # The command itself reports where the branches go.
             moved = _move(_reopened(workspace), workspace)
         again = _reopened(workspace)
         after = verify(again, only, progress=progress)
     still = {(one.checkpoint, one.path, one.oid) for one in after.problems}
-    # A branch that had to leave a checkpoint behind does not repair it.
+    # Moving a branch away from a damaged checkpoint does not repair the checkpoint.
     still |= {(None, one.ref.encode(), bytes.fromhex(one.was)) for one in moved}
     gone = [
         one
@@ -77,9 +76,9 @@ def _reopened(workspace: Workspace) -> Store:
 
 
 def _move(store: Store, workspace: Workspace) -> list[Moved]:
-    """Puts branches whose tips are damaged onto their newest sound checkpoints.
+    """Moves branches with damaged tips to their newest sound checkpoints.
 
-    What the refs were is noted, in case the lost commits turn up.
+    The old values of the refs are noted, in case the lost commits turn up.
     """
     moved = []
     for key, oid in store.refs().items():
@@ -93,7 +92,7 @@ def _move(store: Store, workspace: Workspace) -> list[Moved]:
             continue
         now = sound.commit if sound else None
         _note(workspace, f"{store.now()} {ref} {oid} {now or '-'}\n")
-        # Both refuse if a save has moved the branch meanwhile.
+        # Both operations refuse if a save has moved the branch meanwhile.
         if now is not None:
             with transaction(workspace.repository) as txn:
                 txn.move_ref(ref, expect=oid, new=now)
@@ -113,14 +112,14 @@ def _note(workspace: Workspace, line: str) -> None:
 
 
 def _clear_scan(workspace: Workspace) -> None:
-    """Removes scan state that cannot be used: it is derived (I7)."""
+    """Removes unusable scan state: it is derived data (I7)."""
     directory = workspace.directory / "scan"
     if directory.is_dir() and states.load(directory) == states.ScanState():
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def _put_aside(workspace: Workspace, oids: set[bytes]) -> None:
-    """Moves damaged loose files out of the way of the good copies in the new pack."""
+    """Moves damaged loose files aside, in favour of the sound copies in the new pack."""
     aside = workspace.repository.store_dir / "damaged"
     for oid in oids:
         name = oid.hex()
@@ -145,7 +144,7 @@ def _from_git(workspace: Workspace, opened: Transaction, problem: Problem) -> bo
 
 
 def _from_files(root: Root, opened: Transaction, problem: Problem) -> bool:
-    """Takes a blob from the work tree if the file there is just that."""
+    """Restores a blob from the work tree, if the file there has exactly that content."""
     assert problem.oid is not None
     if problem.kind != BLOB or not problem.path or safety.path_problem(problem.path):
         return False

@@ -17,11 +17,12 @@ from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.retention import RetentionRules
 
-# Seconds within which nothing goes.
+# Checkpoints younger than this, in seconds, are not pruned.
 YOUNG = 30 * 24 * 60 * 60.0
-# It prunes further than it must, so that not each save does it again.
+# It prunes to this share of the limit, so that not every save has to prune again.
 _SHARE = 0.9
-# No person asked for these; what git's hooks make holds little that git does not.
+# The user did not ask for these. Checkpoints of git's hooks are not among them, because they
+# hold little that git does not have.
 AUTOMATIC = frozenset(
     {
         triggers.TURN_START,
@@ -39,11 +40,12 @@ AUTOMATIC = frozenset(
 
 
 def prune_to_size(workspace: Workspace) -> int:
-    """Measures what checkpoints hold, prunes what may go, and returns how many went.
+    """Measures the size of checkpoints, prunes if needed, returns the number removed.
 
     Raises:
-        BusyError: another process uses the store; nothing went, or the space comes later.
-        GitFailedError: git failed, as where an object of the user's own is missing.
+        BusyError: another process uses the store; nothing was removed, or the space is
+            freed later.
+        GitFailedError: git failed, for example because an object of the user's is missing.
         StorageError: the disk refused.
     """
     repository = workspace.repository
@@ -76,7 +78,7 @@ def _prune(workspace: Workspace, target: int) -> int:
     def may_go(checkpoint: Checkpoint) -> bool:
         if checkpoint.trailers.trigger not in AUTOMATIC:
             return False
-        # Its ref of the remote's would hold it, and nothing be gained.
+        # The remote-tracking ref would keep its objects, so this would free nothing.
         if checkpoint.raw.tree.hex() in remote:
             return False
         try:

@@ -19,14 +19,14 @@ class Parents:
         self._sessions: dict[str, dict[GraphKey, _Held]] = {}
 
     def note(self, found: Checkpoint) -> None:
-        """Adds a commit; those that are not checkpoints of a graph do not count."""
+        """Adds a commit, if it is a checkpoint of a graph."""
         said = decode_header(found.raw)
         if said is not None and said.kind == PUT:
             thread = self._sessions.setdefault(found.trailers.session, {})
             thread[said.key] = _Held(found.id, said.parent)
 
     def circles(self) -> Iterator[tuple[str, str]]:
-        """Yields, for each circle of parents, a checkpoint in it and what is wrong."""
+        """Yields, for each cycle of parents, a checkpoint in it and what is wrong."""
         for thread in self._sessions.values():
             ended: set[GraphKey] = set()
             for start in thread:

@@ -1,7 +1,7 @@
 """Decides which upkeep is due: packs to merge, or `gitcp.maxSize` to keep to.
 
-It is done in the background, by a process that `after_save` starts (`auto_gc`): an agent
-waits for its hooks, and merging may take a minute.
+A background process does it, which `after_save` starts (`auto_gc`): an agent waits for its
+hooks, and merging may take a minute.
 """
 
 from contextlib import suppress
@@ -15,10 +15,10 @@ from gitcp.git.registry import AT_MOST, Registry, pack_sizes
 from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace
 
-# How many new packs are there between two runs.
+# How many new packs there are at least between two runs.
 _BETWEEN = AT_MOST // 2
-# What could not be brought below the limit is looked at again after so long, in seconds, or
-# when it has grown by so much.
+# If gitcp stays above the limit, try again after so many seconds, or after it has grown by
+# this factor.
 _AGAIN = 24 * 60 * 60.0
 _GROWN = 1.1
 _NOTE = "upkeep.json"
@@ -26,12 +26,13 @@ _LOCK = "upkeep.lock"
 
 
 class UpkeepNote(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What earlier runs found; derived, but for `prunes`.
+    """Measurements of earlier runs; derived data, except `prunes`.
 
     `prunes`: the first checkpoint here was made by a gitcp that keeps to `maxSize`. `left`
-    packs stood after the last run. To merge `largest` bytes took too long. At `at`, in
-    seconds since 1970, checkpoints held `held` bytes and gitcp's packs had `packs`.
-    `removed` checkpoints have gone for their size, the last ones at `removed_at`.
+    packs remained after the last run. A run merges at most `largest` bytes, because more
+    took too long. At `at`, in seconds since 1970, checkpoints held `held` bytes and gitcp's
+    packs had `packs` bytes. `removed` checkpoints were pruned for their size, the last ones
+    at `removed_at`.
     """
 
     prunes: bool = False
@@ -45,7 +46,10 @@ class UpkeepNote(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Size(NamedTuple):
-    """What gitcp takes, about, and its limit, in bytes; whether it `prunes` beyond it."""
+    """The approximate size of gitcp's data and its limit, in bytes.
+
+    `prunes`: gitcp prunes beyond the limit.
+    """
 
     used: int
     limit: int
@@ -53,12 +57,12 @@ class Size(NamedTuple):
 
     @property
     def over(self) -> bool:
-        """Whether it takes more than it may."""
+        """Whether the size exceeds the limit."""
         return 0 < self.limit < self.used
 
 
 def read_note(repository: Repository) -> UpkeepNote:
-    """Returns what earlier runs noted; nothing if that cannot be read."""
+    """Returns the note of earlier runs; an empty one if it cannot be read."""
     with suppress(OSError, msgspec.MsgspecError):
         raw = (repository.store_dir / _NOTE).read_bytes()
         return msgspec.json.decode(raw, type=UpkeepNote)
@@ -66,7 +70,7 @@ def read_note(repository: Repository) -> UpkeepNote:
 
 
 def write_note(repository: Repository, note: UpkeepNote) -> None:
-    """Notes what was found; losing it costs time, or pruning that does not happen."""
+    """Writes the note. If it is lost, gitcp measures again, or does not prune."""
     with suppress(OSError):
         path = repository.store_dir / _NOTE
         durable.replace(path, msgspec.json.encode(note))
@@ -75,13 +79,13 @@ def write_note(repository: Repository, note: UpkeepNote) -> None:
 def begin(repository: Repository) -> None:
     """Notes that the first checkpoint of a repository was just made.
 
-    A number is given once, so this is never one in which an older gitcp was in use.
+    A number is given only once, so no older gitcp has made checkpoints in this repository.
     """
     write_note(repository, msgspec.structs.replace(read_note(repository), prunes=True))
 
 
 def forget(repository: Repository) -> None:
-    """Forgets what was measured: `gitcp gc` has changed it, and merged what took too long."""
+    """Forgets the measurements, after `gitcp gc` has changed sizes and merged large packs."""
     note = read_note(repository)
     if note != UpkeepNote():
         write_note(
@@ -91,7 +95,7 @@ def forget(repository: Repository) -> None:
 
 
 def size(workspace: Workspace) -> Size:
-    """Returns how gitcp stands to its limit, by what the last run measured."""
+    """Returns gitcp's size and its limit, based on the last run's measurements."""
     note = read_note(workspace.repository)
     return _size(workspace, note, sum(pack_sizes(workspace.repository).values()))
 
@@ -100,7 +104,7 @@ def _size(workspace: Workspace, note: UpkeepNote, packs: int) -> Size:
     from gitcp.project import config  # noqa: PLC0415  not at each save
 
     limit = workspace.settings.max_size
-    # Unmeasured, nothing is known but the packs; git's gc may have taken some over.
+    # Before the first measurement, count the packs; git's gc may have taken over some.
     used = note.held + max(0, packs - note.packs) if note.at else packs
     if not 0 < limit < used:
         return Size(used, limit, note.prunes)
@@ -109,7 +113,7 @@ def _size(workspace: Workspace, note: UpkeepNote, packs: int) -> Size:
 
 
 def start_if_due(workspace: Workspace) -> None:
-    """Starts a run in the background, if one is due and none is at work."""
+    """Starts a run in the background, if one is due and none is running."""
     repository = workspace.repository
     note = read_note(repository)
     if not (_merging_due(repository, note) or size_due(workspace, note)):
@@ -122,7 +126,7 @@ def start_if_due(workspace: Workspace) -> None:
 
 
 def upkeep_lock(repository: Repository) -> int | None:
-    """Takes the lock that a run holds; None if one is at work.
+    """Takes the lock that a run holds; None if a run is going on.
 
     Raises:
         StorageError: the disk refused.
@@ -136,7 +140,7 @@ def _merging_due(repository: Repository, note: UpkeepNote) -> bool:
 
 
 def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
-    """Whether gitcp takes too much, and something may be done about it."""
+    """Whether gitcp is over its limit, and it is time to try to change that."""
     found = _size(workspace, note, sum(pack_sizes(workspace.repository).values()))
     if not found.over:
         return False
@@ -145,7 +149,7 @@ def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
 
 
 def told(found: Size) -> str:
-    """Returns why gitcp takes more than it may, in one sentence, for `status` and `doctor`."""
+    """Returns why gitcp is over its limit, in one sentence, for `status` and `doctor`."""
     if found.prunes:
         return "what remains is newer than 30 days, labelled, or not automatic"
     return (

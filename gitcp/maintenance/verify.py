@@ -19,8 +19,8 @@ Progress = Callable[[int, int], None]
 class Moved(NamedTuple):
     """A branch whose newest checkpoint was damaged, by its ref.
 
-    `was` is the commit that it named, `now` that of the newest sound checkpoint, None
-    if there was none: the branch is gone.
+    `was` is the old commit, `now` is the commit of the newest sound checkpoint; None if
+    there was none: then the branch is gone.
     """
 
     ref: str
@@ -29,9 +29,9 @@ class Moved(NamedTuple):
 
 
 class Report(NamedTuple):
-    """The result of `verify`; `repaired` lists what was wrong and has been repaired.
+    """The result of `verify`; `repaired` lists the problems that were repaired.
 
-    `moved` are the branches that were put onto their newest sound checkpoint.
+    `moved` are the branches that were moved to their newest sound checkpoint.
     """
 
     checked: int
@@ -51,9 +51,9 @@ def verify(
     *,
     progress: Progress | None = None,
 ) -> Report:
-    """Checks every checkpoint of all branches and every ledger, or those of some.
+    """Checks every checkpoint and every ledger, of all branches or some (`only`).
 
-    Damage in one checkpoint does not keep others from being checked.
+    Damage in one checkpoint does not stop the check of others.
 
     Raises:
         NotFoundError: a branch of `only` does not exist.
@@ -94,7 +94,7 @@ def verify(
 def head_damage(repository: Repository) -> str | None:
     """Returns what is wrong with the user's own HEAD, or None.
 
-    Checkpoints are made all the same, but without the commit they are based on.
+    gitcp still makes checkpoints then, but without a base.
     """
     head, _ = repository.head()
     if head is None:
@@ -113,11 +113,11 @@ def verify_new(
     new: Container[bytes],
     room: LogRoom,
 ) -> list[Problem]:
-    """Checks what gitcp wrote in those checkpoints of some branches that are `new`.
+    """Checks gitcp's own files in the `new` checkpoints of some branches.
 
     Logs are read as far as there is `room` for them.
 
-    Their trees and blobs have been judged by the caller; what is before them stands.
+    The caller has validated their trees and blobs; earlier checkpoints are not checked.
     """
     check = Check(store, new, room)
     refs = store.refs()
