@@ -126,7 +126,7 @@ def start_if_due(workspace: Workspace) -> None:
 
 
 def upkeep_lock(repository: Repository) -> int | None:
-    """Takes the lock that a run holds; None if a run is going on.
+    """Takes the lock that a run holds; None if a run has it.
 
     Raises:
         StorageError: the disk refused.

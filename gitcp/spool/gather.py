@@ -33,7 +33,7 @@ def take_all(spool: Spool, clones: KeptClones) -> None:
 
 
 def next_to_ask(spool: Spool, interval: float) -> str | None:
-    """Returns the clone to ask now: the one that was last asked longest ago.
+    """Returns the clone to ask now: the one that was not asked for the longest time.
 
     A clone is asked at once, because it may be gone soon. But it is asked at most twice in
     an `interval`, because asking costs the same for one new session as for many.

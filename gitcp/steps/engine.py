@@ -1,4 +1,4 @@
-"""Runs a step: records intent and result, and decides about one that was interrupted."""
+"""Runs a step: records intent and result, and decides about an interrupted one."""
 
 import secrets
 import time

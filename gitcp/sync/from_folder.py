@@ -105,7 +105,7 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
 def _take(
     workspace: Workspace, store: PrivateStore
 ) -> tuple[list[Outcome], list[tuple[Assigned, int]]]:
-    """Moves what is not here yet; returns branches, and numbers there and here."""
+    """Moves data that is not here yet; returns branches, and numbers there and here."""
     ours = workspace.repository
     theirs = private_stores.open_store(store, workspace.top)
     if theirs.form is not ours.form:

@@ -12,7 +12,7 @@ from gitcp.sync.push import session_and_branch
 
 
 class Offered(NamedTuple):
-    """What a remote has: tips of branches and ledgers, and refs that are neither."""
+    """The refs of a remote: tips of branches and ledgers, and ignored refs of neither."""
 
     tips: dict[RefKey, str]
     ignored: tuple[str, ...]

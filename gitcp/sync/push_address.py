@@ -68,7 +68,7 @@ class Relay(Protocol):
 
 @dataclass(frozen=True)
 class PushTarget:
-    """What the pushes to all addresses of a remote share."""
+    """The data that the pushes to all addresses of a remote share."""
 
     workspace: Workspace
     remote: str
