@@ -75,7 +75,7 @@ def look(
         if scan is None or known is None:
             scan = scanner()
             known = clean(scan)
-        # More values count in an `.env` file than in a clean blob at another path.
+        # A blob that is clean at another path may have secrets as an `.env` file.
         strict = dotenv.is_dotenv(piece.path)
         if piece.oid is None:
             new = scan.scan([piece.text])

@@ -30,14 +30,14 @@ _REFERENCE = re.compile(
     rb"|(?:\.[a-z]{2,20}){3}|\d{1,4}(?:\.\d{1,6}){2}[\w.-]{0,20}@"
     rb"|(?i:uid|cn|ou|dc|o)=[^,=]{1,60},(?i:ou|dc|o|c)="
 )
-# What a program or a pattern has somewhere in it, and a value nowhere.
+# Parts of programs and patterns that no secret contains.
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
     rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|%d\Z|=;|\w\?\?\w"
-    # What a signature in the way of AWS is for: a day, a region, a service.
+    # The scope of a signature as AWS makes it: a day, a region, a service.
     rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)(?:#|[a-z]{2}-)"
-    # The id of a commit, and the line behind it.
+    # The id of a commit, and the line after it.
     rb"|\A[0-9a-f]{40}[a-z]{2,20}\.[a-z]{2,3}/"
 )
 _MADE_UP = re.compile(rb"EXAMPLE|XXXX|FAKE|0{10}|ABCDEFGHIJ|1234567890")
@@ -61,10 +61,10 @@ _NUMBER = re.compile(rb"[-+]?[\d_.,:/ -]+(?:e[-+]?\d+)?[a-z%]{0,3}", re.IGNORECA
 _WORDS = re.compile(rb"[a-z]+(?:[_.:/-][a-z]+)*\d{0,3}", re.IGNORECASE)
 _SPOKEN = re.compile(
     rb"(?:x-)?[a-z]{2,}(?:[_.:/+-][a-z]{2,}){0,4}(?:[_-]?\d{1,4})?"
-    # What to fill in.
+    # A placeholder to fill in.
     rb"|[a-z]{2,12}(?:[A-Z][a-z]{2,12}){1,3}|[A-Z]{3,12}(?:[_-][A-Z]{2,12}){0,3}"
 )
-# The name of a standard, a curve, a type of numbers; a time.
+# The name of a standard, a curve or a type of numbers; a time.
 _STANDARD = re.compile(
     rb"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d[\d:.]*(?:[Zz]|[+-]\d\d:?\d\d)?"
     rb"|(?i:[a-z][a-z0-9]{1,7}-(?:[a-z0-9]{2,8}-){0,3}"
@@ -72,34 +72,34 @@ _STANDARD = re.compile(
     rb"|[A-Z](?:\.\d{1,3}){2,4}|[A-Za-z-]{2,30}=\d{1,3}(?:\.\d{1,3}){3}"
     rb"|[A-Z]{2,6}-\d{1,5}(?:-\d{1,4})?|(?:RFC|ISO|IEC|IEEE|FIPS|ANSI)\d{1,5}|[A-Za-z]{2,12}\d{2,4}[krtv]\d"
     rb"|(?:Big)?(?:Uint|Int|Float)\d{1,3}(?:Clamped)?Array|[A-Za-z][\w-]{1,20}\[[\w.-]{1,60}\]"
-    # A protocol and its version; what counts the visits of a page.
+    # A protocol with its version; the id of a visit counter.
     rb"|[A-Za-z]{3,12}[ /_-]?v?\d{1,2}\.\d{1,2}|(?:G|GTM|AW)-[A-Z0-9]{6,11}"
-    # A list of ciphers with signs before them; a number in the registry of Windows.
+    # A list of ciphers with signs before them; a number in the Windows registry.
     rb"|[-+!%]?[A-Z][A-Z0-9.-]{0,40}(?::[-+!%][A-Z][A-Z0-9.-]{0,40}){1,30}"
     rb"|dword:[0-9a-f]{8}|[A-Za-z]\w{1,40}(?:\$\d{1,2}){2,3}"
-    # A file from where another is; whom a server lets in without a password.
+    # A file relative to another file; users that a server admits without a password.
     rb"|[a-z]{2,20}\d{0,3}(?:[/_-][a-z]{2,20}\d{0,3}){0,4}/[a-z]{2,20}\d{0,3}"
     rb"(?:[_-][a-z]{2,20}\d{0,3}){1,5}(?:\.[a-z]{1,4})?"
     rb"|[a-z]{2,20}@[a-z]{2,20}\.(?:com|net|org)"
-    # A setting, a host with a port, a page of a manual, a language of a country.
+    # A setting, a host with a port, a page of a manual, a locale.
     rb"|[a-z]{2,20}=\d{1,6}|(?:[a-z][a-z0-9-]{0,30}\.){1,4}[a-z]{2,6}:\d{1,5}"
     rb"|[a-z_]{2,30}\(\d\)|[a-z]{2,3}(?:[-_][A-Z][a-z]{3})?[-_](?:[A-Z]{2}|\d{3})"
-    # A colour; a version in the name of a module; how often a rule of a grammar applies.
+    # A colour; a version in the name of a module; a quantifier in a grammar.
     rb"|#[0-9a-fA-F]{3,8}|(?:[A-Za-z][\w-]{0,30}\.){1,5}v?\d{1,4}(?:[_.]\d{1,4}){1,5}"
     rb"|\d{0,2}\*\d{0,2}[A-Z][A-Z-]+"
     # Two lines of a session's description, joined.
     rb"|[a-z][a-z-]{2,20}:[\w./+-]{1,40}=[a-z][a-z_-]{1,20}:[\w./+-]{1,40}"
-    # A type of things, at a version of it.
+    # A type with a version.
     rb"|[A-Za-z][\w.-]{0,40}(?:/[A-Za-z][\w.-]{0,40}){1,5}@v?\d[\w.-]{0,20}"
 )
-# Where a database is, and how it is spoken to, without a password for it.
+# The address of a database and its protocol, without a password.
 _SOURCE = re.compile(
     rb"(?!.*(?:pass|pwd|secret|key|token))[a-z]{2,20}:(?:[a-z][\w ]{0,40}=[^;=]{0,80};?){1,9}",
     re.IGNORECASE,
 )
-# Words of a language that is written without Latin letters.
+# Words of a language without Latin letters.
 _OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
-# The name of a version of something, as in a list of features.
+# The name of a dated version, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _PADDED = re.compile(rb"(={1,2})[A-Za-z].*\Z", re.DOTALL)
@@ -111,9 +111,9 @@ _CLASSES = bytes.maketrans(
     b"a" * 26 + b"A" * 26 + b"0" * 10,
 )
 _HEX = re.compile(rb"(?i)[0-9a-f-]+")
-# What joins the parts of a path, of an address and of the name of a module.
+# Signs that join the parts of a path, of an address and of a module's name.
 _STRUCTURE = re.compile(rb"[./:=&,]")
-# One of several parameters: each is looked at by its own name.
+# One of several parameters: each is judged by its own name.
 _PARAMETER = re.compile(rb"[?&][A-Za-z_][A-Za-z0-9_.-]{0,40}=")
 _PARTS = re.compile(rb"[^\s\"':,=&{}\[\]]+")
 # n times its binary logarithm, for the lengths that values have.
@@ -133,7 +133,7 @@ _KEY_SHARE = 0.7
 _KEY_LINE = 20
 _KEY_HEAD = 200
 _PROGRAM = re.compile(rb"[{};]")
-# In a hundred random hexadecimal digits two or three of the threes are there twice.
+# In a hundred random hexadecimal digits, two or three of the groups of three occur twice.
 _REPEATS_LENGTH = 24
 _REPEATS_LOOKED_AT = 128
 _UNLIKE = 0.85
@@ -141,7 +141,7 @@ _WITHIN_WORDS = str.maketrans("", "", "-'\u2019\u02bc")
 
 
 def entropy(value: bytes) -> float:
-    """Returns the bits a byte of the value carries, by its own distribution."""
+    """Returns the bits that a byte of the value carries, by the value's own distribution."""
     total = len(value)
     if not total:
         return 0.0
@@ -152,10 +152,10 @@ def entropy(value: bytes) -> float:
 
 
 def placeholder(value: bytes) -> bool:
-    """Whether a value stands for one that is filled in elsewhere."""
+    """Whether a value is a placeholder for one that is filled in elsewhere."""
     if _PLACEHOLDER.search(value) is not None or _ADDRESS.fullmatch(value) is not None:
         return True
-    # Letters and digits alone are nothing that a program computes.
+    # A value of letters and digits alone is not an expression of a program.
     return not value.isalnum() and (
         _REFERENCE.match(value) is not None
         or _EXPRESSION.search(value) is not None
@@ -174,7 +174,7 @@ def placeholder(value: bytes) -> bool:
 
 
 def token(value: bytes) -> bool:
-    """Whether what has a token's form is more than an example of it."""
+    """Whether a value in a token's form is more than an example of one."""
     return _MADE_UP.search(value.upper()) is None and len(set(value)) > _SHORT
 
 
@@ -185,10 +185,10 @@ def random(value: bytes) -> bool:
 
 
 def irregular(value: bytes) -> bool:
-    """Whether letters and digits stand in an order that only chance makes.
+    """Whether the order of letters and digits is one that only chance makes.
 
-    By how often capitals, small letters and digits take turns: in three of five places of
-    a random token, in one of four of a name that a person wrote.
+    Judged by how often capitals, small letters and digits alternate: in three of five places
+    of a random token, in one of four of a name that a person wrote.
     """
     if len(value) < _IRREGULAR or (not re.search(rb"\d", value) and len(value) < 24):  # noqa: PLR2004
         return False
@@ -209,15 +209,15 @@ def irregular(value: bytes) -> bool:
 
 
 def turns(value: bytes) -> float:
-    """Returns in what share of its places another sort of letter follows."""
+    """Returns the share of places that another sort of letter follows."""
     pairs = itertools.pairwise(value.translate(_CLASSES))
     return sum(one != two for one, two in pairs) / (len(value) - 1)
 
 
 def repeats(value: bytes) -> bool:
-    """Whether a value has the same letters side by side too often for chance.
+    """Whether the same letters are side by side too often for chance.
 
-    A program encodes its tables in the letters of base64, and they repeat.
+    Programs encode their tables in base64, and such tables repeat.
     """
     if len(value) < _REPEATS_LENGTH:
         return False
@@ -230,7 +230,7 @@ def repeats(value: bytes) -> bool:
 
 
 def chance(value: bytes) -> bool:
-    """Whether a value is one that chance made, where it may be as short as a password."""
+    """Whether a value is random, even if it is as short as a password."""
     if len(value) >= _IRREGULAR:
         return irregular(value)
     classes = value.translate(_CLASSES)
@@ -241,7 +241,7 @@ def chance(value: bytes) -> bool:
 
 
 def plausible(value: bytes) -> bool:
-    """Whether a value can be a secret at all; most words of a text cannot."""
+    """Whether a value can be a secret at all, which most words of a text cannot."""
     if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
         return False
     if (
@@ -260,7 +260,7 @@ def plausible(value: bytes) -> bool:
 
 
 def mixed(value: bytes) -> bool:
-    """Whether there are capitals, small letters and digits, and none of them few."""
+    """Whether a value has many capitals, small letters and digits each."""
     classes = value.translate(_CLASSES)
     return (
         min(classes.count(b"a"), classes.count(b"A")) >= len(value) // 6
@@ -270,7 +270,7 @@ def mixed(value: bytes) -> bool:
 
 
 def password(value: bytes) -> bool:
-    """Whether what stands for a password in a URL is one, and not a word or two."""
+    """Whether the password in a URL is a real one, not a word or two."""
     value = unquote_to_bytes(value)
     if placeholder(value) or well_known.common(value) or not words.text(value):
         return False
@@ -282,17 +282,17 @@ def password(value: bytes) -> bool:
 
 
 def proof(value: bytes) -> bool:
-    """Whether what a request is authorized by is more than an example of it."""
-    # Behind the padding of base64 another word begins.
+    """Whether the authorization of a request is more than an example of one."""
+    # After the padding of base64 another word begins.
     plain = words.decoded(_NEXT_HEADER.sub(b"", _PADDED.sub(rb"\1", value)))
     if plain is None:
         return not placeholder(value) and not words.worded(value)
-    # A name and a password in base64: as it would be judged in a URL.
+    # A name and a password in base64 are judged as in a URL.
     return password(plain.partition(b":")[2] or plain.rstrip(b":"))
 
 
 def spoken(value: bytes) -> bool:
-    """Whether what a command or a file takes as a password is one."""
+    """Whether the password that a command or a file holds is a real one."""
     return (
         password(value)
         and re.search(rb"\d", value) is not None
@@ -304,12 +304,12 @@ def spoken(value: bytes) -> bool:
 
 
 def mixed_or_hex(value: bytes) -> bool:
-    """Whether a value has digits and letters in no order that a name has."""
+    """Whether the order of a value's digits and letters is one that no name has."""
     return irregular(re.sub(rb"[^A-Za-z0-9]", b"", value))
 
 
 def key_body(body: bytes) -> bool:
-    """Whether what lies between the lines of a key is one, and not an ellipsis."""
+    """Whether the text between the lines of a key is a key, and not an ellipsis."""
     letters = len(_BASE64.findall(body))
     blank = sum(body.count(space) for space in (b" ", b"\n", b"\r", b"\t"))
     return (
@@ -322,17 +322,17 @@ def key_body(body: bytes) -> bool:
 
 
 def _in_lines(body: bytes, letters: int) -> bool:
-    """Whether most of what lies between the lines of a key are long runs, and no words."""
+    """Whether most of the text between the lines of a key is long runs, not words."""
     runs = [len(run) for run in _KEY_RUN.findall(body)]
     return sum(run for run in runs if run >= _KEY_LINE) >= letters // 2
 
 
 def key_letters(key: bytes) -> bytes:
-    """Returns a key as it is in every way of writing it: its letters, and no more.
+    """Returns the letters of a key, which are the same in every notation.
 
-    Without the lines around it, its padding, and what stands before and behind each of its
-    lines: an indent, quotes, comment signs. Plus signs are left out, as those of a diff or
-    of strings that are put together cannot be told from the key's own.
+    Without the lines around it, its padding, and the text before and after each of its lines:
+    an indent, quotes, comment signs. Plus signs are left out, because those of a diff or of
+    joined strings cannot be told from the key's own.
     """
     runs = _MARKER.sub(b" ", key).split()
     letters = (max(_KEY_RUN.findall(run), key=len, default=b"") for run in runs)
@@ -340,15 +340,15 @@ def key_letters(key: bytes) -> bytes:
 
 
 def code(name: bytes, value: bytes) -> bool:
-    """Whether what stands bare beside a name is an expression of a program.
+    """Whether an unquoted value beside a name is an expression of a program.
 
-    A name in capitals is a variable of the environment, and has values.
+    A name in capitals is an environment variable, which has plain values.
     """
     return name != name.upper() and _CODE.fullmatch(value) is not None
 
 
 def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
-    """Whether the value beside a secret's name is one."""
+    """Whether the value beside a secret's name is a secret."""
     if (
         len(value) < _SHORT
         or b" " in value
@@ -363,7 +363,7 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         return False
     plain = value.strip(b"-:@_.")
     if _foreign(plain) or _IDENTIFIER.fullmatch(plain) or _WORDS.fullmatch(plain):
-        # Letters alone are a name, unless chance made them.
+        # Letters alone are a name, unless they are random.
         return (
             value.isalpha()
             and evidence(value) >= ALONE
@@ -375,7 +375,7 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
         return False
     if chance(value) or mixed_or_hex(value):
         return digits and entropy(value) >= (_LEAST_VARIED if password else _RANDOM)
-    # Chance did not make it. People make passwords like that: short ones, or of words.
+    # It is not random. People make such passwords: short ones, or of words.
     return (
         password
         and (len(value) < _IRREGULAR or (quoted and not _STRUCTURE.search(value)))
@@ -385,14 +385,14 @@ def assigned(value: bytes, *, quoted: bool, password: bool) -> bool:
 
 
 def _foreign(value: bytes) -> bool:
-    """Whether a value is a word, or two, of a language with letters beyond ASCII."""
+    """Whether a value is one or two words of a language with letters beyond ASCII."""
     text = value.decode("utf-8", "replace")
     letters = "".join(one for one in text if not unicodedata.combining(one))
     return not text.isascii() and letters.translate(_WITHIN_WORDS).isalpha()
 
 
 def _encodes(value: bytes) -> bool:
-    """Whether a value is not base64 of text, or a part of that text may be chance's."""
+    """Whether a value is not base64 of text, or a part of that text may be random."""
     plain = words.decoded(value)
     return plain is None or any(
         chance(part) and evidence(part) >= TOKEN and not nothing.is_digest(part)

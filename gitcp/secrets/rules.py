@@ -1,8 +1,8 @@
 """Applies all built-in rules to one text.
 
-Each rule returns findings as bytes of the text; the caller decides which texts to scan. A rule
-that needs only the value (a token's own prefix) is precise by its pattern; a rule that needs
-the text around it judges the value. All rules take time that is linear in the text.
+Each rule returns findings as bytes of the text; the caller decides which texts to scan. If a
+value needs nothing beside it (a token's own prefix), its rule aims at precision; other rules
+judge the value. All rules take time that is linear in the text.
 """
 
 import re

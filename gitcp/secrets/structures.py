@@ -17,11 +17,11 @@ _BEGIN = re.compile(
     rb"|---- BEGIN SSH2 (?:ENCRYPTED )?PRIVATE KEY ----"
 )
 _PRIVATE_KEY, _PRIVATE_LINES = Words(b"private key"), Words(b"private-lines")
-# What judging a value costs, in bytes looked at.
+# The cost of judging a value, in bytes scanned.
 _JUDGED = 250
 _LONGEST_KEY = 20_000
 _SHORTEST_KEY = 40
-# The beginning of a key, with dots for the rest, as a manual shows what one looks like.
+# The beginning of a key with dots for the rest, as in a manual, is shorter than this.
 _CUT_KEY = 200
 _PUTTY = re.compile(
     rb"Private-Lines: ?\d{1,4}\s{1,4}((?:[A-Za-z0-9+/=]{8,128}+\s{1,4}){2,200})"
@@ -30,29 +30,29 @@ _IN_URL = Words(b"://")
 _AFTER_SCHEME = re.compile(
     rb"://([^\s/:@\"'<>\\`|{}()\[\],]{0,200}):([^\s/@\"'<>\\`|(),]{3,300})@(?=[\w\[.-])"
 )
-# With it the query of a URL has begun, and the sign behind is no more than a letter of it.
+# If this matches, the query of a URL has begun, and the sign after it belongs to the query.
 _IN_QUERY = re.compile(rb"\?[a-z_]{1,20}=", re.IGNORECASE)
-# In the address of a node of a network the key is public; to ssh it is a user's name.
+# In the address of a network's node the key is public; in ssh it is a user's name.
 _ALONE = re.compile(
     rb"://(?<!enrtree://)(?<!enode://)(?<!ssh://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
 )
 _HEADER = re.compile(
     rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
     rb"|token token=\"?)[ \t]{1,4}"
-    # That of a key is put where anyone can read it, to show whose a host is.
+    # A key authorization is published to prove who owns a host.
     rb"|(?<!key_)(?<!key)(?<!key )authorization[\"']?[ \t]{0,4}[:=,][ \t]{0,4}[\"'`]?"
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
 _SCHEMES = Words(b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
-# Those that count only where one of the others stands as well.
+# Schemes that count only if one of the others is there as well.
 _FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
 _QUERY = re.compile(
     rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
 )
-# Of what is issued: a program has blanks, brackets and quotes.
+# The letters of issued values; programs have blanks, brackets and quotes, too.
 _OPAQUE = re.compile(rb"[A-Za-z0-9+/=_.~:-]+")
-# That of a picture: who may see the page may see it.
+# The id of a picture: everyone who may see the page may see the picture.
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -63,7 +63,7 @@ def keys(text: Text) -> Iterator[Token]:
         for head in _BEGIN.finditer(data):
             end = data.find(b"----", head.end(), head.end() + _LONGEST_KEY)
             body = data[head.end() : end if end >= 0 else head.end() + _LONGEST_KEY]
-            # If line ends are escapes, the text without them is looked at as well.
+            # If line ends are escapes, the text without escapes is scanned as well.
             if (
                 len(body) >= _SHORTEST_KEY
                 and b"\\" not in body
@@ -84,10 +84,10 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
     for match in _AFTER_SCHEME.finditer(data):
         spend(_JUDGED)
         if match[1].lower() == b"anonymous":
-            # Such a user gives an address, if anything.
+            # Such a user's password is at most an address.
             continue
         if words.spelt(match[2].lower()) == match[1].lower():
-            # The name of the user again.
+            # It repeats the user's name.
             continue
         if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
             yield Token("url-password", match[2], match.start(2))
@@ -100,7 +100,7 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
 
 
 def headers(text: Text, spend: Spend) -> Iterator[Token]:
-    """Yields what proves who asks, in the header of a request."""
+    """Yields the credentials in the headers of requests."""
     schemes = _SCHEMES.starts(text)
     if not schemes:
         return
@@ -171,13 +171,13 @@ _SAYS_SECRET = re.compile(
 _NAMES_ID = re.compile(
     rb"(?:Id|_id|Hash|_hash|HASH|Address|_address)[\"']?[ \t]{0,4}[:=][ \t\"'x0]*\Z"
 )
-# What a digest is called beside it, and what finds something.
+# Names of digests, and of keys for lookups.
 _NO_KEY = re.compile(
     rb"(?i)checksum|digest|fingerprint|thumbprint|sha-?[1235]"
     rb"|(?:cache|partition|sort|primary|foreign|object|storage|idempotency|dedup\w{0,10}|lookup"
     rb"|hash|index|group|item|row|map)[_.-]?key[ \"'=:]{1,4}(?:0x)?\Z"
 )
-# What a map finds something by.
+# The key of an entry in a map.
 _OPENS_ENTRY = re.compile(rb"[{,][ \t\r\n]{0,40}[\"']?\Z")
 _ENDS_ENTRY = re.compile(rb"[\"']?[ \t]{0,4}:")
 _BEFORE = 48
@@ -216,7 +216,7 @@ def records(text: Text, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         if (
             heuristics.token(match[0])
-            # With nothing behind its last sign it says how to hash.
+            # With nothing after its last sign, it only describes how to hash.
             and not match[0].endswith(b"$")
             and not heuristics.placeholder(match[0][3:])
             and heuristics.mixed_or_hex(match[0])
@@ -247,7 +247,7 @@ def _hashes(text: Text) -> Iterator[re.Match[bytes]]:
 
 
 def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
-    """Yields the keys in the query of a URL, in a run of letters that URLs have."""
+    """Yields the keys in the query of a URL, in a run of letters of URLs."""
     if data.find(b"=", start, end) < 0:
         return
     for match in _QUERY.finditer(data, start, end):
@@ -257,7 +257,7 @@ def queries(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
 
 
 def _issued(value: bytes) -> bool:
-    """Whether what a query holds is a key, and no program or text that was quoted for it."""
+    """Whether a value in a query is a key, and not a quoted program or text."""
     return (
         _OPAQUE.fullmatch(value) is not None
         and _UUID.fullmatch(value) is None
@@ -277,16 +277,16 @@ def numbers_and_words(text: Text) -> Iterator[Token]:
 
 
 def _pairs(data: bytes) -> Iterator[Token]:
-    """Yields the key pairs of 64 numbers: those that are proven, and those that a line names.
+    """Yields key pairs of 64 numbers: those that are proven, and those that their line names.
 
-    Most lists of 64 numbers are tables and the vectors of tests.
+    Most lists of 64 numbers are tables and test vectors.
     """
     proofs = _PROOFS
     for match in _NUMBERS.finditer(data):
         values = [int(part) for part in re.findall(rb"\d+", match[0])]
-        # If each is there once, it is a table that says where things go.
+        # If each number occurs once, the list is a permutation table.
         distinct = len(set(values))
-        # Of 64 bytes that chance made one is high; those of a table need not be.
+        # Among 64 random bytes at least one is high; a table need not have one.
         if not (200 < max(values) < 256 and 45 < distinct < len(values)):  # noqa: PLR2004
             continue
         before = data[max(0, match.start() - _BEFORE) : match.start()]
@@ -313,7 +313,7 @@ def _mnemonics(text: Text) -> Iterator[Token]:
 
 
 def checked(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
-    """Yields the keys in a run that are told by their length and a checksum, or a name."""
+    """Yields the keys in a run that have a key's length, and a checksum or a name."""
     for pattern, sound in _CHECKED:
         for match in pattern.finditer(data, start, end):
             spend(_JUDGED)

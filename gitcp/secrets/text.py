@@ -1,8 +1,8 @@
 """A text that rules search, and the positions of their keywords in it.
 
-There are a hundred words, and to look for one costs the same whether it is there or not. A
-pattern that begins with one letter skips to that letter as fast as a search for one word goes
-on. So words that begin alike are looked for together.
+There are a hundred words, and a search for one costs the same whether it is there or not. A
+pattern that begins with one letter skips to that letter as fast as a search for one word
+does. So words with the same first letter are searched for together.
 """
 
 import re
@@ -17,7 +17,7 @@ class Text:
 
 
 class Words:
-    """Some words in small letters, to be found in a text."""
+    """Some words in small letters, to find in a text."""
 
     def __init__(self, *words: bytes) -> None:
         alike: dict[int, list[bytes]] = {}
@@ -32,7 +32,7 @@ class Words:
                 self._patterns.append(re.compile(_pattern(letter, some)))
 
     def found_in(self, text: Text) -> bool:
-        """Whether any of the words stands in a text."""
+        """Whether a text contains any of the words."""
         lower = text.lower
         for word in self._alone:
             if word in lower:
@@ -40,7 +40,7 @@ class Words:
         return any(pattern.search(lower) for pattern in self._patterns)
 
     def starts(self, text: Text) -> list[int]:
-        """Returns where any of the words starts, in order."""
+        """Returns the starts of all the words, in order."""
         lower = text.lower
         starts: list[int] = []
         for pattern in self._patterns:
@@ -54,14 +54,14 @@ class Words:
         return starts
 
 
-# At letters like these a pattern stops so often that it takes two words to be worth it.
+# A pattern stops so often at these letters that it pays off only for two words or more.
 _FREQUENT = b" etrsonaihldcum"
 
 
 def _pattern(letter: int, words: list[bytes]) -> bytes:
-    """Returns a pattern for words with a first letter, which it matches alone or with more."""
+    """Returns a pattern for words with a first letter; it matches the letter or the word."""
     rests = [re.escape(word[1:]) for word in words]
-    # If the letter stands in a word once more, another one may start there.
+    # If a word contains the letter again, another word may start there.
     again = any(letter in word[1:] for word in words)
     return re.escape(bytes([letter])) + (
         rb"(?=%s)" if again else rb"(?:%s)"

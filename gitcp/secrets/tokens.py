@@ -1,7 +1,7 @@
 """Finds tokens of vendors, by the table in `vendors`.
 
-Matching is anchored: a prefix is looked for once at each place, what follows is bounded,
-and the search continues behind what was matched. So the time is linear in the text.
+Matching is anchored: a prefix is tried once at each place, the rest is bounded, and the search
+continues after the match. So the time is linear in the text.
 """
 
 import re
@@ -19,10 +19,10 @@ _DIGEST = re.compile(
     rb"(?:sha-?\d{1,3}|md[45]|blake[23][a-z]{0,2})[=:-][a-z0-9+/_-]{0,64}\Z"
 )
 _DIGEST_NAME = 80
-# What is in front of a plus sign or a slash that is a letter of base64.
+# The length of the text before a plus sign or slash that is a letter of base64.
 _LONG_DATA = 64
 _DATA = re.compile(rb"[A-Za-z0-9+/_-]{63}[+/_-]")
-# Full lines of base64, as certificates have them.
+# Full lines of base64, as in certificates.
 _BLOCK = re.compile(
     rb"(?:[A-Za-z0-9+/]{60,80}[\r\n]{1,2}[ \t]{0,40}){1,4}[A-Za-z0-9+/]{4,80}={0,2}(?![\w+/=:])"
 )
@@ -30,7 +30,7 @@ _BLOCK_LETTERS = (
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n\t "
 )
 _NEAR = 170
-# What looking closer at one place costs, in bytes looked at.
+# The cost of a closer check of one place, in bytes scanned.
 _TRIED = 40
 _TRIED_AROUND = 100
 _BLOCK_TRIED = 1_000
@@ -38,7 +38,7 @@ _JOINERS = frozenset({b"-", b"_"})
 
 
 class Token(NamedTuple):
-    """A token: its rule, its value, where it starts."""
+    """A token: its rule, its value, its start."""
 
     rule: str
     value: bytes
@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 
 def _bounded(pattern: str) -> re.Pattern[bytes]:
-    """Returns a pattern in which nothing is repeated without a limit."""
+    """Returns a pattern in which every repetition has a limit."""
     return re.compile(re.sub(r"(\{\d+),\}", rf"\1,{_LONGEST}}}", pattern).encode())
 
 
@@ -78,7 +78,7 @@ def _rules() -> dict[bytes, list[tuple[str, re.Pattern[bytes]]]]:
 _RULES = _rules()
 _BY_LENGTH = sorted({len(start) for start in _RULES}, reverse=True)
 _START = re.compile(
-    # `%3D` is an equals sign in a URL, and no word.
+    # `%3D` is an equals sign in a URL, not part of a word.
     rb"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2}))"
     + trie(sorted(start.decode() for start in _RULES)).encode()
 )
@@ -88,7 +88,7 @@ _AROUND = [(name, _bounded(pattern)) for name, _, pattern in vendors.INFIXES]
 
 
 def tokens_in(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
-    """Yields the tokens in a run of letters that tokens are made of, in any order."""
+    """Yields the tokens in a run of tokens' letters, in any order."""
     if _ANY.search(data, start, end) is None:
         return
     at = start
@@ -120,10 +120,10 @@ def tokens_in(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token
 
 
 def _behind(data: bytes, head: re.Match[bytes], end: int) -> Token | None:
-    """Returns what starts at a prefix, by its longest form that fits."""
+    """Returns the token that starts with a prefix, by the longest form that fits."""
     start = head.start()
     if head[0] == b"eyJ" and data[start - 1 : start] in _JOINERS:
-        # Within what was looked at from its beginning.
+        # It is within a text that was checked from its beginning.
         return None
     for length in _BY_LENGTH:
         if length > len(head[0]):
@@ -136,7 +136,7 @@ def _behind(data: bytes, head: re.Match[bytes], end: int) -> Token | None:
 
 
 def is_digest(data: bytes, start: int) -> bool:
-    """Whether what starts there is the digest of something, as a list of files has it."""
+    """Whether a digest starts there, as in a list of files."""
     before = data[max(0, start - _DIGEST_NAME) : start].lower()
     if b"sha" not in before and b"md" not in before and b"blake" not in before:
         return False
@@ -144,7 +144,7 @@ def is_digest(data: bytes, start: int) -> bool:
 
 
 def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
-    """Whether a token is none by chance: in a digest, a picture or a certificate."""
+    """Whether a token is not a chance match in a digest, a picture or a certificate."""
     start, end = found.start, found.start + len(found.value)
     if is_digest(data, start):
         return False
@@ -168,6 +168,6 @@ def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:
         heuristics.irregular(tail)
         and chance.evidence(tail) >= chance.TOKEN
         and not words.worded(tail)
-        # Base64 of small numbers is mostly this.
+        # Base64 of small numbers is mostly `A`.
         and tail.count(b"A") < len(tail) / 4
     )

@@ -3,7 +3,7 @@
 _END = r"(?![A-Za-z0-9])"
 _CLOSED = r"(?![A-Za-z0-9_-])"
 
-# name, what the value starts with, what follows
+# name, the start of the value, the rest
 PREFIXES = (
     ("aws-access-key", "AKIA ASIA ABIA ACCA", rf"[A-Z2-7]{{16}}{_END}"),
     ("aws-bedrock-key", "ABSKQmVkcm9ja0FQSUtleS", r"[A-Za-z0-9+/]{80,}={0,2}"),
@@ -67,7 +67,7 @@ PREFIXES = (
     ("webhook-secret", "whsec_ whsk_", r"[A-Za-z0-9+/]{24,}=*"),
     ("anthropic-key", "sk-ant-", r"[\w-]{24,}"),
     ("openai-key", "sk-proj- sk-svcacct- sk-admin- sk-None-", r"[\w-]{24,}"),
-    # The id of a session is shorter, or of hexadecimal digits.
+    # A session's id is shorter, or of hexadecimal digits.
     ("openai-key", "sess-", rf"(?![0-9a-f]+{_CLOSED})[A-Za-z0-9]{{36,}}{_CLOSED}"),
     ("openrouter-key", "sk-or-v1- sk-or-", r"[0-9a-f]{48,}"),
     ("ai-key", "sk-", rf"[A-Za-z0-9]{{32,}}{_CLOSED}"),
@@ -221,7 +221,7 @@ PREFIXES = (
             r"|[A-Z0-9]{6}-[A-Z0-9]{5})-[A-Z0-9]{5}-[A-Z0-9]{5}-[A-Z0-9]{5}"
         ),
     ),
-    # DER of a private key or of PKCS #12, in one line: a sequence, then a version.
+    # DER of a private key or of PKCS #12, on one line: a sequence, then a version.
     ("private-key", "MII", r"[A-Z][A-Za-z0-9+/]{2}IBA[ADz][A-Za-z0-9+/]{180,}={0,2}"),
     ("private-key", "MIG", r"[A-Z]AgEAM[A-Za-z0-9+/]{120,}={0,2}"),
     ("private-key", "MHcCAQEE", r"[A-Za-z0-9+/]{140,}={0,2}"),
@@ -250,7 +250,7 @@ PREFIXES = (
     ),
 )
 
-# What stands within, found by that; the whole is looked for around it.
+# The inner part, by which the token is found; the whole token is then matched around it.
 _AZURE = r"(?<![A-Za-z0-9+/=])(?:{})(?![A-Za-z0-9+/=])"
 INFIXES = (
     ("terraform-token", r"\.atlasv1\.", r"[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}"),
@@ -280,7 +280,7 @@ INFIXES = (
         ),
     ),
 )
-# A short prefix says little: what follows must look made by chance.
+# A short prefix proves little, so the rest must look random.
 WEAK = frozenset(
     {
         *("vault-token", "discord-token", "ai-key", "resend-key", "railway-token"),

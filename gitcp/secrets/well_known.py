@@ -1,4 +1,4 @@
-"""Values that everybody knows: common passwords, and the examples that standards print."""
+"""Values that everybody knows: common passwords, and the examples in standards."""
 
 import re
 from urllib.parse import unquote_to_bytes
@@ -11,9 +11,9 @@ _COMMON = frozenset(
     b" testing token true user username your-password undefined hunter2 foobar foo bar"
     b" password1 password123 pwd pw".split()
 )
-# If one of the words of a password is one of these, spelt with digits, it is made up.
+# If a word of a password is one of these, spelt with digits, the password is made up.
 _MADE_UP = frozenset(b"passwd password passphrase secret security token".split())
-# What people put behind such a word, so that it has digits and signs.
+# Signs that people add to such a word, so that it has digits and signs.
 _BEHIND = b"0123456789!@#$%&*_-."
 _SAYS_PASSWORD = re.compile(rb"[a-z]{2,8}[-_]?passw(?:or)?d")
 _LOOKS_LIKE = bytes.maketrans(b"@$", b"as")
@@ -35,7 +35,7 @@ _PUBLISHED = frozenset(
 
 
 def common(value: bytes) -> bool:
-    """Whether a value is a password that is tried first, with digits for letters or behind it."""
+    """Whether a value is a common password, with digits in place of letters or after them."""
     lower = value.lower().translate(_LOOKS_LIKE)
     if lower in _COMMON or words.spelt(lower).startswith(b"foobar"):
         return True

@@ -1,7 +1,8 @@
 """Tells whether a value is composed of words, as names in programs and files are.
 
-Names in programs have digits and capitals, too, and stand where a secret would. But their
-parts are words: longer than chance makes runs of one case, and they can be spoken.
+Names in programs have digits and capitals, too, and occur in the same places as secrets. But
+their parts are words: they can be spoken, and their runs of one case are longer than random
+ones.
 """
 
 import base64
@@ -22,12 +23,12 @@ _SNAKE = re.compile(
 _TYPE = re.compile(
     rb"[A-Za-z]+\d{0,2}(?:[:/][A-Za-z]+\d{0,2}){2,}(?:[A-Z][a-z]{2,}){0,4}"
 )
-# A list that a program takes apart: `20/m/ip,5/m/key`, `app:OKP:HKDF:Ed25519`.
+# A list that a program splits: `20/m/ip,5/m/key`, `app:OKP:HKDF:Ed25519`.
 _ELEMENT = rb"(?:\d{1,4}[a-z]{0,2}|(?:[A-Z]?[a-z]{1,20}|[A-Z]{2,20})\d{0,6})"
 _LISTED = re.compile(_ELEMENT + rb"(?:[/,:;]" + _ELEMENT + rb"){2,20}")
-# A set of ciphers, in whose name each part is a word or a number.
+# The name of a set of ciphers, of which each part is a word or a number.
 _CIPHERS = re.compile(rb"[A-Z]{2,10}\d{0,4}(?:-(?:[A-Z]{2,10}\d{0,4}|\d{1,4})){3,12}")
-# What the names of ciphers, digests, curves and mechanisms are put together from.
+# The parts of the names of ciphers, digests, curves and mechanisms.
 _ALGORITHMS = re.compile(
     rb"(?=[^g-z]*[g-z])(?:aes|aria|camellia|seed|t?des|rc|cast|blowfish|twofish|serpent|x?chacha"
     rb"|x?salsa|poly|shake|sha|md|hmac|pss|psk|[hrep]s|edh|ed|dsa|dss|rsa|ecdsa|ecdhe?|dhe?|kwp?"
@@ -40,7 +41,7 @@ _ALGORITHMS = re.compile(
 )
 _JOINED = re.compile(rb"[A-Za-z]{2,}(?:_[A-Za-z]{2,}|_\d{1,2})+_?")
 _DIGITS = re.compile(rb"\d+(?:\.\d+)*")
-# A letter, and those that follow it in nine of ten places of the words in programs.
+# A letter, and the letters that follow it in nine of ten places in the words of programs.
 _FOLLOWS = (
     b"aabcdgiklmnprstuvy babceilorsu cacdehiklmorstu dacdefilorsu"
     b" eabcdefgilmnopqrstvwxy fadefilorstu gaehilnrs haeiot iabcdefglmnoprstvz keis"
@@ -62,7 +63,7 @@ _P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _HEX_POINT = re.compile(rb"04[0-9a-fA-F]{128}")
 _SECP256K1 = 2**256 - 2**32 - 977
-# Of DER: as much of base64 as tells what it is, the tags, and what PKCS #5 and #12 are called.
+# Of DER: the letters of base64 that show its kind, the tags, and the names of PKCS #5 and #12.
 _DER_HEAD = 64
 _SEQUENCE, _INTEGER, _OBJECT_ID, _VERSIONED = b"\x30", b"\x02", b"\x06", b"\xa0"
 _ENCRYPTIONS = (
@@ -72,7 +73,7 @@ _ENCRYPTIONS = (
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[\t\n\r -~]{6,3000}")
 _NOT_ASCII = bytes(range(128, 256))
-# So many bytes are not UTF-8 by chance.
+# So many random bytes are not valid UTF-8.
 _LEAST_FOREIGN = 9
 _NO_ALGORITHM = re.compile(rb'"alg"\s*:\s*"none"', re.IGNORECASE)
 _CONTROL = re.compile(rb"[\x00-\x1f\x7f]")
@@ -105,18 +106,18 @@ def spelt(value: bytes) -> bytes:
 
 
 def named(value: bytes) -> bool:
-    """Whether a value is words joined as a name in a program is, as `test_user_1_`."""
+    """Whether a value is words joined like a name in a program, such as `test_user_1_`."""
     return _JOINED.fullmatch(value) is not None and chance.evidence(value) < 0
 
 
 def says_itself(value: bytes) -> bool:
-    """Whether a value holds a word like `secret` with letters beside it, as chance never does."""
+    """Whether a value holds a word like `secret` with letters beside it, so is not random."""
     return _SAYS_ITSELF.search(value) is not None
 
 
 def _made_of_words(value: bytes) -> bool:
     if not value.isascii():
-        # A model writes a blank before a word as such a letter.
+        # Some models write a blank before a word as such a letter.
         value = value.translate(None, _NOT_ASCII)
     parts = _PART.findall(value)
     if not parts or _NAME.fullmatch(value) is None:
@@ -140,12 +141,12 @@ def listed(value: bytes) -> bool:
         return True
     if _CIPHERS.fullmatch(value) is None:
         return False
-    # Parts of one length are those of a key that is to be typed.
+    # Parts of equal length are those of a key that people type.
     return len({len(part) for part in value.split(b"-")}) > 1
 
 
 def names_itself(value: bytes) -> bool:
-    """Whether a value is words that say what it stands for, as `a-secret-of-4-levels`."""
+    """Whether a value is words that describe it, such as `a-secret-of-4-levels`."""
     parts = re.split(rb"[-_]", value.lower())
     return len(parts) >= _TELLING_PARTS and (
         any(part in _TELLING for part in parts)
@@ -155,7 +156,7 @@ def names_itself(value: bytes) -> bool:
 
 
 def counts(value: bytes) -> bool:
-    """Whether what is in base64 or digits are bytes that count, as test vectors have them."""
+    """Whether base64 or digits stand for bytes that count up, as in test vectors."""
     raw = _raw(value)
     if len(raw) < _LEAST_COUNTED:
         return False
@@ -164,7 +165,7 @@ def counts(value: bytes) -> bool:
 
 
 def _raw(value: bytes) -> bytes:
-    """Returns the bytes that a value in base64 or in digits stands for, else none."""
+    """Returns the bytes of a value in base64 or in digits; empty for any other value."""
     digits = _HEX.fullmatch(value)
     if digits is not None:
         return bytes.fromhex(digits[1].decode())
@@ -175,14 +176,14 @@ def _raw(value: bytes) -> bytes:
 
 
 def _paired(parts: list[bytes]) -> float:
-    """Returns the share of neighbouring letters that words have side by side."""
+    """Returns the share of pairs of letters that are common in words."""
     words = [part.lower() for part in parts if not part.isupper()]
     pairs = [word[at : at + 2] for word in words for at in range(len(word) - 1)]
     return sum(pair in _PAIRS for pair in pairs) / len(pairs) if pairs else 0.0
 
 
 def text(value: bytes) -> bool:
-    """Whether bytes can be written in a text at all, and are no part of a picture, say."""
+    """Whether bytes are printable text, and not part of a picture, for example."""
     if value.isascii():
         return _CONTROL.search(value) is None
     try:
@@ -213,10 +214,10 @@ def public(value: bytes) -> bool:
 
 
 def _public_der(raw: bytes) -> bool:
-    """Whether DER begins as a certificate, a public key or a signature does, and no private key.
+    """Whether DER begins like a certificate, public key or signature, not like a private key.
 
     A private key is a sequence that begins with its version, a small number. If it is
-    encrypted, it begins with the name of what encrypted it.
+    encrypted, it begins with the name of the encryption.
     """
     inner = _within(raw, _SEQUENCE)
     if inner[:1] == _INTEGER:
@@ -228,14 +229,14 @@ def _public_der(raw: bytes) -> bool:
 
 
 def _within(raw: bytes, tag: bytes) -> bytes:
-    """Returns the beginning of what an element of DER holds; nothing if its tag is another."""
+    """Returns the beginning of a DER element's content; empty if its tag is another."""
     if raw[:1] != tag or len(raw) < 2:  # noqa: PLR2004  a tag and a length
         return b""
     return raw[2 + (raw[1] & 0x7F if raw[1] & 0x80 else 0) :]
 
 
 def unsigned(value: bytes) -> bool:
-    """Whether a value is a JSON web token that says of itself that it has no signature."""
+    """Whether a value is a JSON web token that declares that it has no signature."""
     head, dot, _ = value.partition(b".")
     if not dot or not head.startswith(b"eyJ"):
         return False
@@ -244,7 +245,7 @@ def unsigned(value: bytes) -> bool:
 
 
 def decoded(value: bytes) -> bytes | None:
-    """Returns what a value stands for that is printed text in base64 or digits, else None."""
+    """Returns the printable text that a value encodes in base64 or digits, or None."""
     digits = _HEX.fullmatch(value)
     if digits is not None:
         plain = bytes.fromhex(digits[1].decode())
