@@ -1,6 +1,6 @@
 """Finds the values behind the fingerprints of secrets, wherever checkpoints hold them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 from gitcp.errors import CorruptError, NotFoundError, UsageError
@@ -48,7 +48,8 @@ def find_values(
         *ledgers.here(workspace).values(),
     ]
     commits = outgoing.commits(repository, tips, remote=outgoing.ANY)
-    for piece in pieces(workspace, commits):
+    # Of damaged commits, those pieces that can be read.
+    for piece in pieces(workspace, commits, unreadable=lambda *_: None):
         key = piece.oid or piece.text, piece.path
         # In an `.env` file, more counts as a secret than in other files.
         strict = dotenv.is_dotenv(piece.path)
@@ -67,13 +68,6 @@ def find_values(
         " purge --value-from-stdin` takes the value itself",
     )
     return list(found.items()), missing if names else None
-
-
-def _readable(workspace: Workspace, commits: Sequence[str]) -> Iterator[Piece]:
-    """Yields the pieces that commits bring; of damaged commits, those that can be read."""
-    for commit in commits:
-        with suppress(CorruptError):
-            yield from pieces(workspace, [commit])
 
 
 def _hits(objects: Objects, scan: Scanner, piece: Piece) -> list[Hit]:

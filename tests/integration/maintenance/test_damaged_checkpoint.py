@@ -188,3 +188,16 @@ def test_purge_says_which_checkpoints_it_had_to_leave(repo, how):
         assert (key.encode() in git(repo, "show", f"{commit}:keys")) == holds
     # Nothing is left of it that can be read: not the same as nothing being left.
     assert invoke(repo, "purge", name, "--yes").returncode in {14, 15}
+
+
+@pytest.mark.parametrize("path", ["", ".gitcp"], ids=["files", "record"])
+def test_purge_by_fingerprint_passes_over_a_checkpoint_without_its_tree(repo, path):
+    key = "AKIA" + "Q3XK7WZP2MVB5TRD"
+    write_files(repo, {"keys": f"aws_access_key_id = {key}\n".encode()})
+    made = [save(repo, number) for number in (1, 2, 3)]
+    (found,) = shown(repo, "scan")[1]["secrets"]
+    explode(repo)
+    damage(repo, git_line(repo, "rev-parse", f"{made[1]['commit']}:{path}"), "missing")
+    plan = ok(repo, "purge", found["fingerprint"], "--dry-run")
+    assert [one["seq"] for one in plan["checkpoints"]] == [1, 3]
+    assert any(made[1]["id"] in one for one in plan["left"])
