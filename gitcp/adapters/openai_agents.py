@@ -37,13 +37,13 @@ class GitcpSession(SessionABC):
         session = GitcpSession(gitcp.open(".").session("tidy"))
         result = await Runner.run(agent, "Tidy up this project", session=session)
 
-    Each time the SDK adds items there is a checkpoint: one with the prompt, before the
-    agent does anything, and one after each answer of the model, with what its tools
-    returned. After a restore the next run continues from the history that was restored.
+    Each time the SDK adds items, gitcp makes a checkpoint: one with the prompt, before the
+    agent does anything, and one after each answer of the model, with the results of its
+    tools. After a restore the next run continues from the restored history.
 
-    What items are is the SDK's matter: they come back equal to what was added. Several
-    processes may add to one session; `pop_item` and `clear_session` take nothing away that
-    another one added in between without returning it.
+    The SDK defines the items; gitcp returns them equal to those added. Several processes may
+    add to one session. `pop_item` and `clear_session` never remove an item that another
+    process added in between without returning it.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class GitcpSession(SessionABC):
         self.session_settings = session_settings or SessionSettings()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Returns the items, the oldest first; with a limit only the newest so many.
+        """Returns the items, the oldest first; with a limit, only the newest so many.
 
         Raises:
             CorruptError: a part of the history is missing or damaged.
@@ -82,11 +82,11 @@ class GitcpSession(SessionABC):
             )
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Takes the newest item away and returns it; None if there is none."""
+        """Removes the newest item and returns it; None if there is none."""
         return await _finished(self._pop)
 
     async def clear_session(self) -> None:
-        """Takes all items away; the checkpoints before this one still have them."""
+        """Removes all items; earlier checkpoints still have them."""
         await _finished(lambda: self._replace(lambda _: b""))
 
     def _items(self) -> list[TResponseInputItem]:
@@ -105,9 +105,9 @@ class GitcpSession(SessionABC):
         return cast("TResponseInputItem", popped[0]) if popped else None
 
     def _replace(self, change: Callable[[Checkpoint], bytes]) -> None:
-        """Stores another history instead of the present one, if there is one.
+        """Replaces the present history by another one, if there is one.
 
-        It is read with the work tree locked: no other process adds to it meanwhile.
+        The history is read with the work tree locked, so no other process adds to it meanwhile.
         """
 
         def complete(draft: Draft) -> Draft:
@@ -127,9 +127,9 @@ class GitcpSession(SessionABC):
 
 
 async def _finished(work: Callable[[], T]) -> T:
-    """Does a change in a thread, to its end even where the caller is cancelled.
+    """Completes a change in a thread, even if the caller is cancelled.
 
-    A thread cannot be stopped, and what the SDK does next has to find the change made.
+    A thread cannot be stopped, and the SDK's next call must see the change.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None

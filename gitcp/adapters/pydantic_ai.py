@@ -44,15 +44,15 @@ from gitcp.store.checkpoint import Checkpoint
 
 __all__ = ["GitcpDurability", "message_history", "save_run"]
 
-# The key of a tool's metadata with its options as a step, or False.
+# The key in a tool's metadata for its options as a step, or False.
 _METADATA = "gitcp"
-# What only computes, or asks: it is asked again where it was interrupted.
+# For operations that only compute or ask: they are repeated if they were interrupted.
 _ASKS: StepOptions = {"effect": "none", "loops": None}
 _Config = StepOptions | Literal[False]
 
 
 class _Run(NamedTuple):
-    """The run in which steps are taken: its session, its name, the runs of agents in it."""
+    """The run that steps belong to: its session, its name, the runs of agents in it."""
 
     session: Session
     name: str
@@ -79,8 +79,8 @@ def save_run(
 ) -> Checkpoint:
     """Makes a checkpoint of the files and of all messages up to the end of a run.
 
-    `given` is what `Session.save` takes, such as `label` or `decisions`; without a `note`
-    it is the prompt.
+    `given` are arguments of `Session.save`, such as `label` or `decisions`; the default
+    `note` is the prompt.
 
     Raises:
         BusyError, StorageError: as `Session.save`.
@@ -94,23 +94,23 @@ def save_run(
 
 
 class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
-    """Makes the runs of an agent durable: what was done is not done again after a crash.
+    """Makes the runs of an agent durable: after a crash, finished work is not repeated.
 
         durable = GitcpDurability(gitcp.open(".").session("orders"))
         agent = Agent("openai:gpt-5.5", name="clerk", capabilities=[durable])
         with durable.run("order 4711"):
             result = agent.run_sync("Order paper")
 
-    Inside of `run` each request to the model, each call of a tool and each look for tools is
-    a step of the session. Started again with the same name of a run, the program gets what
-    is recorded, and continues where it was. An interrupted request is made again. A tool that
-    was interrupted may have reached the world outside: it raises `StepUnknownError` until
-    that is answered, unless its metadata says what it does:
+    Inside `run`, each request to the model, each tool call and each listing of tools is a
+    step of the session. If the program is started again with the same name of a run, it gets
+    the recorded results, and continues from there. An interrupted request is made again. An
+    interrupted tool call may have had an effect outside the project, so it raises
+    `StepUnknownError` until a user resolves it, unless the tool's metadata names its effect:
 
         @agent.tool_plain(metadata={"gitcp": {"effect": "none"}})
 
-    The value is what `Session.step` takes, or False: then the tool is called as without
-    gitcp. What is durable is a run in one process at a time.
+    The value has options of `Session.step`, or is False: then the tool is called as without
+    gitcp. A run is durable in one process at a time.
     """
 
     engine_spec = DurabilityEngineSpec(
@@ -123,7 +123,8 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
             "mcp": "enter-in-durable-unit",
             "dynamic": "enter-never",
         },
-        # A step is known by its number among those of its name: their order must be the same.
+        # A step is identified by its number among those of its name, so their order must be
+        # the same each time.
         sequential_tools_in_durable_context=True,
         tool_config_key=_METADATA,
     )
@@ -137,7 +138,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         event_stream_handler: EventStreamHandler[AgentDepsT] | None = None,
         name: str | None = None,
     ) -> None:
-        """`tools` are the options of tools that say nothing of their own."""
+        """`tools` are the options of tools whose metadata has none."""
         super().__init__(
             models=models, event_stream_handler=event_stream_handler, name=name
         )
@@ -146,10 +147,10 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
 
     @contextmanager
     def run(self, name: str) -> Iterator[None]:
-        """What the agent does inside is durable, under the name of a run.
+        """Makes the agent's work inside durable, under the name of a run.
 
         Raises:
-            UsageError: the name is empty, or this is inside of another run.
+            UsageError: the name is empty, or this is inside another run.
         """
         if not name:
             raise UsageError("a run needs a name", hint="give it that of its job")
@@ -159,7 +160,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
                 hint="end that run first, or give the steps of both one name",
             )
         session = self._session
-        # Its own, as one object counts the steps of one run.
+        # Each run has an object of its own, because an object counts the steps of one run.
         own = Session(session.workspace, session.name, session.branch)
         token = _CURRENT.set(_Run(own, name, []))
         try:
@@ -169,11 +170,11 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
 
     @property
     def in_durable_context(self) -> bool:
-        """Whether this is inside of a run."""
+        """Whether this is inside a run."""
         return _CURRENT.get() is not None
 
     def get_default_run_id(self) -> str | None:
-        """Returns the id of an agent's run: the same when the program is started again."""
+        """Returns the id of an agent's run, which stays the same if the program starts again."""
         current = _CURRENT.get()
         if current is None:
             return None
@@ -182,7 +183,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         return f"{current.session.name}/{current.name}/{self.name}:{number}"
 
     async def get_run_start_time(self, run_id: str) -> datetime | None:
-        """Returns when an agent's run first began: its `timeout=` counts from then."""
+        """Returns when an agent's run first began; its `timeout=` counts from then."""
         current = _CURRENT.get()
         if current is None:
             return None
@@ -197,11 +198,11 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         )
 
     def get_default_conversation_id(self, run_id: str) -> str | None:
-        """Returns the id of the conversation of such a run."""
+        """Returns the id of the conversation of an agent's run."""
         return conversation_id_from_run_id(run_id) if self.in_durable_context else None
 
     def get_durable_operation_backend(self) -> DurableOperationBackend[Any]:
-        """Returns what takes the steps."""
+        """Returns the backend that runs operations as steps."""
         return _Backend(
             agent_name=self.name,
             default_model_id=self.default_model_id,
@@ -210,7 +211,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
 
 
 class _Options:
-    """The options of each step, by what is done in it."""
+    """The options of each step, by its operation."""
 
     def __init__(self, tools: StepOptions) -> None:
         self._tools = tools
@@ -246,7 +247,7 @@ class _Options:
 
 
 class _Backend(JournalCallableOperationBackend[StepOptions]):
-    """Takes each operation of an agent as a step."""
+    """Runs each operation of an agent as a step."""
 
     async def execute(
         self,
@@ -268,11 +269,11 @@ class _Backend(JournalCallableOperationBackend[StepOptions]):
         options: StepOptions = {"scope": current.name, **config}
         result = await current.session.step(name, take, **options)
         if isinstance(operation_id, ToolsetCallToolId) and not _is_recorded(result):
-            # A person has resolved it: `gitcp steps answer NAME done --result JSON`.
+            # A user has resolved it: `gitcp steps answer NAME done --result JSON`.
             return {"kind": "tool_return", "result": result}
         return result
 
 
 def _is_recorded(result: object) -> bool:
-    """Whether a result is in the form in which Pydantic AI records those of tools."""
+    """Whether a result is in the form in which Pydantic AI records results of tools."""
     return isinstance(result, dict) and "kind" in result

@@ -10,13 +10,13 @@ from gitcp.clients.triggers import TOOL, TURN_END, TURN_START
 
 
 class TurnNotes:
-    """Names the checkpoints of one run after another, as the hooks of clients do."""
+    """Makes triggers and notes for the checkpoints of runs, as the hooks of clients do."""
 
     def __init__(self) -> None:
         self._asked: str | None = None
 
     def name(self, messages: Iterable[Any]) -> tuple[str, str | None]:
-        """Returns trigger and note for a checkpoint that adds some messages."""
+        """Returns the trigger and the note of a checkpoint that adds some messages."""
         trigger = TOOL
         tools: list[str] = []
         for given in messages:

@@ -1,1 +1,1 @@
-"""Checkpoints that only their recipients can open (docs/format)."""
+"""Encrypts checkpoints so that only their recipients can read them (docs/format)."""

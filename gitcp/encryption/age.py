@@ -1,6 +1,6 @@
 """age encryption by the library pyrage: recipients, identities, and their keys.
 
-Nothing here is cryptography of our own (https://age-encryption.org/v1).
+It has no cryptography of our own (https://age-encryption.org/v1).
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import Any
 from gitcp.errors import CorruptError, EncryptionError, NoKeyError
 
 _MAGIC = b"age-encryption.org/v1\n"
-# A thousand recipients: more than any team has.
+# In bytes: enough for a thousand recipients, more than any team has.
 _HEADER_LIMIT = 256 * 1024
 _FILE_LIMIT = 1024 * 1024
 _KEY = re.compile(r"age1\S*|ssh-\S+\s.*")
@@ -48,8 +48,8 @@ class Recipients:
     def __init__(self, given: Sequence[str], *, top: Path) -> None:
         """Reads public keys, and files of them.
 
-        A file inside `top`, the work tree, is refused: a change to the project could add
-        a key.
+        Refuses a file inside `top`, the work tree, because a change to the project could
+        add a key.
 
         Raises:
             EncryptionError: a key is invalid, or the library is missing.
@@ -66,14 +66,14 @@ class Recipients:
             raise EncryptionError("gitcp.encryptTo names no recipients", hint=_KINDS)
 
     def encrypt(self, data: bytes) -> bytes:
-        """Returns the ciphertext; another one each time."""
+        """Returns the ciphertext, which differs each time."""
         sealed: bytes = self._age.encrypt(data, self._keys)
         return sealed
 
     def are_those_of(self, sealed: bytes) -> bool:
-        """Whether a ciphertext is to these, as far as it tells.
+        """Whether a ciphertext is to these recipients, as far as its header shows.
 
-        Of ssh keys it tells four bytes of their hash, of age keys how many there are.
+        It shows four bytes of the hash of each ssh key, and the number of age keys.
         """
         if self._told is None:
             self._told = _told(self.encrypt(b""))
@@ -106,13 +106,13 @@ class Recipients:
 
 
 class Identities:
-    """The secret keys that are here."""
+    """The private keys on this machine."""
 
     def __init__(self, given: Sequence[str], *, top: Path) -> None:
-        """Reads files of secret keys; without any, those where one has them.
+        """Reads files of private keys; if none are given, the files at the usual places.
 
         Raises:
-            EncryptionError: a file that was named cannot be used, or there is no library.
+            EncryptionError: a given file cannot be used, or the library is missing.
         """
         self._age = library()
         self._keys: list[Any] = []
@@ -138,7 +138,7 @@ class Identities:
         if not data.startswith(_MAGIC):
             raise CorruptError("it is not encrypted with age", hint="do not use it")
         if data.find(b"\n--- ", 0, _HEADER_LIMIT) < 0:
-            # Every recipient in it would be tried.
+            # pyrage would try every recipient in it.
             raise CorruptError("its header has no end", hint="do not use it")
         if not self._keys:
             raise self._no_key("there are no keys here")
@@ -183,7 +183,7 @@ class Identities:
             try:
                 found.append(self._age.x25519.Identity.from_str(text))
             except self._age.IdentityError as exc:
-                # Not the line itself: it may be a key that was mistyped.
+                # Do not print the line itself: it may be a mistyped key.
                 raise EncryptionError(
                     f"{path} holds a line that is not an age key: {exc}",
                     hint="`age-keygen` writes such files",
@@ -196,12 +196,12 @@ class Identities:
 
 
 def _told(sealed: bytes) -> list[bytes]:
-    """Returns what a header tells of the recipients."""
+    """Returns the parts of a header that identify the recipients."""
     found = []
     for line in sealed[:_HEADER_LIMIT].partition(b"\n--- ")[0].split(b"\n"):
         start, _, rest = line.partition(b" ")
         kind, _, more = rest.partition(b" ")
-        # age adds stanzas without meaning, so that no reader relies on there being none.
+        # age adds stanzas without meaning, so that no reader relies on their absence.
         if start == b"->" and not kind.endswith(b"-grease"):
             found.append(
                 kind + more.split(b" ")[0] if kind.startswith(b"ssh-") else kind

@@ -11,7 +11,7 @@ from gitcp.git.objects import BLOB, Objects
 from gitcp.git.pack import PackWriter
 from gitcp.git.repository import Repository
 
-# Nothing that gitcp writes lies deeper in `.gitcp`.
+# gitcp writes nothing deeper in `.gitcp`.
 _DEPTH = 16
 
 
@@ -39,7 +39,7 @@ class Opening:
         return self._pack.add(kind, data)
 
     def flush(self) -> None:
-        """Makes what was opened readable in the quarantine."""
+        """Makes the added objects readable in the quarantine."""
         with durable.storage("decrypting fetched data"):
             written = self._pack.close()
             if written is None:
@@ -50,17 +50,17 @@ class Opening:
             self._pack = self._new_pack()
 
     def close(self) -> None:
-        """Discards what was not flushed; the quarantine ends with the transaction."""
+        """Discards objects that were not flushed; the quarantine ends with the transaction."""
         self._pack.abandon()
 
     def there(self, oid: bytes) -> bool:
-        """Whether an object came, is ours, or was opened."""
+        """Whether an object was fetched, is ours, or was decrypted."""
         if oid in self._pack:
             self.flush()
         return self.objects.exists(oid)
 
     def record(self, entry: Entry, session: str) -> EncryptedContent:
-        """Returns what a ciphertext holds.
+        """Returns the content of a ciphertext.
 
         Raises:
             NoKeyError: no key fits.
@@ -70,7 +70,7 @@ class Opening:
         if entry.mode != FILE:
             raise refuse("a record in it is not a file")
         kind, size = self.objects.header(entry.oid)
-        # Compressed text may not be smaller than what it is made of, and age adds little.
+        # Compressed text may be as large as its source, and age adds little.
         if kind != BLOB or size > encrypted.RECORD_LIMIT + 1024 * 1024:
             raise refuse("a record in it is too large")
         opened = self._identities.decrypt(self.objects.blob(entry.oid))
@@ -93,5 +93,5 @@ class Opening:
 
 
 def refuse(why: str) -> CorruptError:
-    """Returns the error for what was changed, or not made by gitcp."""
+    """Returns the error for data that was changed, or that gitcp did not make."""
     return CorruptError(why, hint="nothing of it was adopted; do not use it")

@@ -1,7 +1,7 @@
 """Decrypts encrypted checkpoints in quarantine (docs/format.md, 19).
 
-What comes out is the very commit that was encrypted, or nothing: its id covers every
-file of it and all before it, so that nothing can be exchanged, moved or left out.
+The result is exactly the commit that was encrypted, or an error. The commit's id covers all
+its files and its whole history, so nothing can be exchanged, moved or left out.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ class _Form(NamedTuple):
 
 
 class Decryptor:
-    """Opens forms that lie in a quarantine; what is opened is written beside them.
+    """Decrypts encrypted commits in a quarantine, and writes the results beside them.
 
-    `known` has what forms stand for that were opened, or made, here before. `at` names
-    the checkpoint in hand, for errors.
+    `known` has the commits for encrypted commits that were decrypted, or made, here before.
+    `at` names the current checkpoint, for errors.
     """
 
     def __init__(self, opening: Opening, known: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ class Decryptor:
         self._trees = Trees(self._objects, opening.add, opening.flush)
 
     def open(self, tip: str) -> str:
-        """Returns the commit that a form stands for.
+        """Returns the commit that an encrypted commit stands for.
 
         Raises:
             NoKeyError: no key fits.
@@ -82,7 +82,7 @@ class Decryptor:
         assert parent is not None
         return parent.hex()
 
-    # --- one form --------------------------------------------------------------------
+    # --- one encrypted commit --------------------------------------------------------
 
     def _one(self, form: _Form, parent: bytes | None, pair: Pair) -> bytes:
         root = self._objects.tree(form.commit.tree)
@@ -117,7 +117,7 @@ class Decryptor:
     def _changes(
         self, form: _Form, pair: Pair, new: bytes, head: EncryptedContent
     ) -> dict[bytes, Entry | None]:
-        """Returns what is other in `.gitcp` than in that of the checkpoint before."""
+        """Returns the changes in `.gitcp` since the checkpoint before."""
         changes: dict[bytes, Entry | None] = {}
         for change in tree.diff(pair.form, new, self._trees.read):
             if change.path == encrypted.HEAD:
@@ -149,7 +149,7 @@ class Decryptor:
     def _commit(
         self, form: _Form, raw: bytes, root: bytes, parent: bytes | None
     ) -> bytes:
-        """Checks that all of it belongs together, and keeps the commit."""
+        """Checks that all parts belong together, and keeps the commit."""
         kind = self._objects.form
         if kind.oid(COMMIT, raw).hex() != form.said.plain:
             raise refuse("its head is of another checkpoint")

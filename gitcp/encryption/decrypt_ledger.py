@@ -1,6 +1,6 @@
 """Decrypts encrypted ledger commits in quarantine (docs/format.md, 19).
 
-What comes out is the very commits that were encrypted, or nothing.
+The result is exactly the commits that were encrypted, or an error.
 """
 
 from collections import OrderedDict
@@ -21,10 +21,10 @@ from gitcp.format.ledger import ledger_trailers
 from gitcp.format.tree import FILE, Entry
 from gitcp.git.objects import BLOB, COMMIT, TREE
 
-# A form's commit and its tree are a few hundred bytes.
+# An encrypted commit and its tree have a few hundred bytes.
 _SMALL = 64 * 1024
-# Opened records are kept while they are not larger than this: their pages come in a row,
-# and those of two lines in turn.
+# Decrypted records up to this size are cached: the ledger commits of one record follow each
+# other, and those of two lines alternate.
 _KEPT = 32 * 1024 * 1024
 
 
@@ -34,9 +34,10 @@ class _Form(NamedTuple):
 
 
 class PageDecryptor:
-    """Opens forms that lie in a quarantine; what is opened is written beside them.
+    """Decrypts encrypted commits in a quarantine, and writes the results beside them.
 
-    `known` has what forms stand for that were opened, or made, here before.
+    `known` has the ledger commits for encrypted commits that were decrypted, or made, here
+    before.
     """
 
     def __init__(self, opening: Opening, known: Mapping[str, str]) -> None:
@@ -50,7 +51,7 @@ class PageDecryptor:
         )
 
     def open(self, component: str, tip: str) -> str:
-        """Returns the page that a form stands for; all before it is opened, too.
+        """Returns the ledger commit of an encrypted commit; decrypts its history, too.
 
         Raises:
             NoKeyError: no key fits.
@@ -86,7 +87,7 @@ class PageDecryptor:
         return found == kind and size <= _SMALL
 
     def _one(self, component: str, form: _Form) -> bytes:
-        """Checks that all of it belongs together, and keeps the page."""
+        """Checks that all parts belong together, and keeps the ledger commit."""
         commit, said = form
         if said.session != component:
             raise refuse("a page of it is of another session")

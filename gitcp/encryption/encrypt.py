@@ -1,7 +1,7 @@
 """Encrypts checkpoints, oldest first (docs/format.md, 19).
 
-What a form shares with the one before it is taken from there: age encrypts differently
-each time, so nothing that stands is ever encrypted again.
+An encrypted commit reuses the parts that it shares with the one before: age encrypts
+differently each time, so gitcp never encrypts an existing part again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from gitcp.store.store import Store
 
 
 class Encryptor:
-    """Makes forms within a transaction; each commit and each record once."""
+    """Makes encrypted commits within a transaction; each commit and each record once."""
 
     def __init__(
         self, store: Store, opened: Transaction, recipients: Recipients
@@ -35,7 +35,7 @@ class Encryptor:
         self._marker: bytes | None = None
 
     def recall(self, form: str) -> None:
-        """Remembers the records of a form that stands, to use them again.
+        """Remembers the records of an existing encrypted commit, to use them again.
 
         Raises:
             CorruptError: the encrypted commit cannot be read.
@@ -50,11 +50,11 @@ class Encryptor:
         self._keep(Pair.of(said.session, plain.tree, commit.tree, self._trees))
 
     def reuse(self, line: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """Remembers records of a line that is to be replaced, to use them again.
+        """Remembers records of a line that will be replaced, to use them again.
 
-        `line` are its forms and what they stand for, oldest first. Only what is to the
-        same recipients is used: who was added reads all of the new line. Returns forms
-        that may stay, with all before them, by what they stand for.
+        `line` are its encrypted commits with their commits, oldest first. Only uses records
+        to the same recipients, so that an added recipient can read the whole new line.
+        Returns encrypted commits that may stay, with all before them, by their commits.
 
         Raises:
             CorruptError: a checkpoint cannot be read.
@@ -78,7 +78,7 @@ class Encryptor:
         return stay
 
     def _reuse(self, pair: Pair, plain: bytes, form: bytes) -> bool:
-        """Remembers what is new in a pair of trees; whether all is to the same."""
+        """Remembers new records of two trees; whether all are to the same recipients."""
         own = pairing.below(plain, b"", self._trees.read)
         there = pairing.below(form, encrypted.DIRECTORY, self._trees.read)
         new = {}
@@ -98,7 +98,7 @@ class Encryptor:
         return same
 
     def encrypt(self, tip: str, known: Mapping[str, str]) -> str:
-        """Returns the form of a commit; `known` has forms of commits before it.
+        """Returns the encrypted commit of a commit; `known` has those of commits before it.
 
         Raises:
             CorruptError: a checkpoint cannot be read.
@@ -109,11 +109,11 @@ class Encryptor:
         pair: Pair | None = None
         oid: bytes | None = bytes.fromhex(tip)
         while oid is not None:
-            # What another push has noted meanwhile goes before what was made here.
+            # An encrypted commit that another push has noted meanwhile takes precedence.
             form = bytes.fromhex(known.get(oid.hex(), "")) or self._made.get(oid)
             found = self._store.checkpoint(oid)
             if form or found is None:
-                # Without a form it is the anchor, the user's own commit.
+                # Without an encrypted commit it is the anchor, the user's own commit.
                 parent = form or oid
                 if form and found is not None and line:
                     pair = self._pair(found, form)
@@ -159,7 +159,7 @@ class Encryptor:
                 changes[name] = pairing.file(record)
             else:
                 pair.inline[change.path] = change.new.oid
-        # An empty directory, for instance, is in no list of files.
+        # For instance, no list of files holds an empty directory.
         same = pairing.would_be(
             pair.own, own_changes, self._trees.read, self._objects.form
         )

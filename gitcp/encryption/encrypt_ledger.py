@@ -1,7 +1,8 @@
 """Encrypts ledger commits, oldest first (docs/format.md, 19).
 
-Each page has a form of its own, so that lines grow and join there as they do here. The
-ciphertext is shared by pages that are encrypted together: there are two for each step.
+Each ledger commit has an encrypted commit of its own, so that lines grow and join there as
+they do here. Ledger commits that are encrypted together share a ciphertext, because there are
+two for each step.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from gitcp.git.transaction import Transaction
 
 
 class PageEncryptor:
-    """Makes forms within a transaction; each page once."""
+    """Makes encrypted commits within a transaction; one for each ledger commit."""
 
     def __init__(self, opened: Transaction, recipients: Recipients) -> None:
         self._opened = opened
@@ -33,14 +34,14 @@ class PageEncryptor:
         self._made: dict[bytes, bytes] = {}
 
     def encrypt(self, component: str, tip: str, known: Mapping[str, str]) -> str:
-        """Returns the form of a page; `known` has forms of pages before it.
+        """Returns the encrypted commit of a ledger commit; `known` has those before it.
 
         Raises:
-            CorruptError: a page cannot be read.
+            CorruptError: a ledger commit cannot be read.
             EncryptionError: a ledger commit cannot be encrypted.
         """
         given = {bytes.fromhex(one): bytes.fromhex(form) for one, form in known.items()}
-        # What another push has noted meanwhile goes before what was made here.
+        # An encrypted commit that another push has noted meanwhile takes precedence.
         forms = self._made | given
         for batch in self._batches(self._new(tip, forms)):
             files = [file for oid in batch for file in self._files(oid)]
@@ -53,7 +54,7 @@ class PageEncryptor:
         return forms[bytes.fromhex(tip)].hex()
 
     def _new(self, tip: str, forms: Mapping[bytes, bytes]) -> list[bytes]:
-        """Returns the pages that have no form yet, each after those it follows on."""
+        """Returns the ledger commits that are not encrypted yet, each after its parents."""
         order: list[bytes] = []
         met: set[bytes] = set()
         ahead = [(bytes.fromhex(tip), False)]
@@ -69,7 +70,7 @@ class PageEncryptor:
         return order
 
     def _batches(self, order: Sequence[bytes]) -> Iterator[list[bytes]]:
-        """Yields the pages that are to share a ciphertext."""
+        """Yields the ledger commits that will share a ciphertext."""
         batch: list[bytes] = []
         size = 0
         for oid in order:

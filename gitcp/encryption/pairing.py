@@ -15,9 +15,9 @@ Add = Callable[[str, bytes], bytes]
 
 
 class Trees:
-    """Writes trees that are read again for the next checkpoint of a line.
+    """Writes trees, and reads them again for the next checkpoint of a line.
 
-    `add` takes an object, `flush` makes what was added readable in `objects`.
+    `add` adds an object, `flush` makes added objects readable in `objects`.
     """
 
     def __init__(self, objects: Objects, add: Add, flush: Callable[[], None]) -> None:
@@ -61,10 +61,10 @@ class Held(NamedTuple):
 
 
 class Pair:
-    """A checkpoint and its encrypted form, to make the next one from.
+    """A checkpoint and its encrypted commit, the base of the next pair.
 
-    `records` are the files that are records of their own, by the name of the record;
-    `inline` those in the head, by path. Both are changed as the line is followed.
+    `records` are the files with a record of their own, by the name of the record; `inline`
+    those in the head, by path. Both change along the line.
     """
 
     def __init__(self, session: str) -> None:
@@ -112,7 +112,7 @@ def would_be(
     read: tree.ReadTree,
     form: ObjectFormat,
 ) -> bytes | None:
-    """Returns the oid that a tree would have with changes, writing nothing."""
+    """Returns the oid that a tree would have with changes; writes nothing."""
     return tree.edit(
         base, changes, read, lambda entries: form.oid(TREE, tree.encode(entries))
     )

@@ -13,12 +13,12 @@ from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 
 _HEAD = struct.Struct(">4sII")
-# The limit of a file is one of whole blocks.
+# The limit of a file's size counts whole blocks.
 _NEARLY = 0.98
 
 
 class QuarantineLimits(NamedTuple):
-    """Limits of a pull: bytes in all and in one file, objects, commits."""
+    """Limits of a pull: bytes in total and in one file, objects, commits."""
 
     size: int
     file: int
@@ -29,8 +29,8 @@ class QuarantineLimits(NamedTuple):
 class Quarantine:
     """A bare repository in a transaction's directory that borrows our objects.
 
-    Nothing in it is part of the user's repository; it goes with the transaction. One for
-    objects of another form than ours borrows nothing.
+    Nothing in it is part of the user's repository, and it is removed with the transaction. A
+    quarantine for objects of another form than ours borrows nothing.
     """
 
     def __init__(
@@ -51,10 +51,10 @@ class Quarantine:
                 borrow(self.directory, shared)
 
     def growth(self) -> int:
-        """Returns the bytes that have come so far.
+        """Returns the bytes received so far.
 
         Raises:
-            TransferError: more objects are announced, or more has come, than may.
+            TransferError: the announced objects, or the received bytes, exceed a limit.
         """
         total = 0
         for path in (self.objects / "pack").iterdir():
@@ -96,7 +96,7 @@ class Quarantine:
 
 
 def too_much(what: str, setting: str) -> TransferError:
-    """Returns the error for what is larger than a setting allows."""
+    """Returns the error for data that is larger than a setting allows."""
     return TransferError(
         f"the remote sends {what}, more than gitcp.{setting} allows",
         hint="nothing was adopted; if you trust it, set"

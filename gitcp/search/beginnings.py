@@ -1,8 +1,9 @@
-"""Selects what to index of a branch's first checkpoint: what differs from an earlier one.
+"""Selects the files of a branch's first checkpoint to index: those that differ from its base.
 
 Each conversation has a branch of its own, and its first checkpoint has every file of the
-project. Most of them stand in the index already, as the checkpoint made before it in the same
-work tree has them. So a first one adds what differs from that, its base.
+project. Most of these files are in the index already, because the checkpoint made before it in
+the same work tree has them, too. So a first checkpoint only adds the files that differ from
+that checkpoint, its base.
 """
 
 import sqlite3
@@ -14,7 +15,7 @@ from gitcp.format.tree import Change
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
-# Of so many checkpoints before it one is looked for in the same work tree.
+# So many earlier checkpoints are searched for one in the same work tree.
 _TRIED = 32
 _BEFORE = (
     "SELECT n, oid, ident, session, branch FROM checkpoints WHERE whole = 1"
@@ -30,7 +31,7 @@ class Beginnings:
         self._index = index
 
     def changes(self, checkpoint: Checkpoint, n: int) -> tuple[Change, ...]:
-        """Returns what the first checkpoint of a branch adds; notes its base.
+        """Returns the changes that the first checkpoint of a branch adds; notes its base.
 
         Raises:
             CorruptError: a tree is missing.
@@ -45,7 +46,7 @@ class Beginnings:
         return tuple(change for change in found if change.new is not None)
 
     def orphans(self) -> list[tuple[int, bytes]]:
-        """Returns the first checkpoints whose base is gone, the oldest first: number and oid."""
+        """Returns number and oid of first checkpoints whose base is gone, the oldest first."""
         found = self._index.execute(
             "SELECT n, oid FROM checkpoints WHERE base IS NOT NULL"
             " AND base NOT IN (SELECT n FROM checkpoints) ORDER BY created, n"

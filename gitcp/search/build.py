@@ -1,4 +1,4 @@
-"""Updates the index from the branches: adds what is new, drops what is gone."""
+"""Updates the index from the branches: adds new checkpoints, drops those that are gone."""
 
 import sqlite3
 import time
@@ -27,10 +27,10 @@ from gitcp.store import log_lines
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 
-# After so many seconds, or characters, what was added is made to stay.
+# After so many seconds, or characters, additions are committed.
 _STEP = 1.0
 _TEXT = 32_000_000
-# Of the passages in the index, one in so many may lead nowhere, and a few more.
+# One in so many passages of the index may lead nowhere, and a few more.
 _ORPHANS = 8
 _FEW = 100
 
@@ -47,11 +47,11 @@ class Builder:
         self._beginnings = Beginnings(store, index)
         self._text = 0
         self._began = 0.0
-        # Says what had to be left out.
+        # Messages on branches and checkpoints that were left out.
         self.unreadable: list[str] = []
 
     def is_current(self) -> bool:
-        """Whether the index has all that the branches have."""
+        """Whether the index has everything that the branches have."""
         return self._tips() == self._refs()
 
     def _tips(self) -> dict[str, bytes]:
@@ -62,13 +62,13 @@ class Builder:
         return {"/".join(key): bytes.fromhex(oid) for key, oid in refs}
 
     def sync(self) -> None:
-        """Brings the index up to what the branches have now.
+        """Updates the index to the present state of the branches.
 
-        It is stored in steps: killed in between, it is continued where it was.
+        Commits in steps: if the process is killed, the next update continues from there.
 
         Raises:
             sqlite3.Error: the index is damaged, or the disk refused.
-            StaleIndexError: the index has to be discarded.
+            StaleIndexError: the index must be discarded.
         """
         refs, tips = self._refs(), self._tips()
         if tips == refs:
@@ -81,7 +81,7 @@ class Builder:
             self._sweep(refs)
             self._index.execute("COMMIT")
         except BaseException:
-            # A damaged index cannot even do that.
+            # A damaged index may not even roll back.
             with suppress(sqlite3.Error):
                 self._index.execute("ROLLBACK")
             raise
@@ -92,15 +92,15 @@ class Builder:
         self._text = 0
 
     def _step(self) -> None:
-        """Makes what was added stay, now and then."""
+        """Commits the additions now and then."""
         if self._text >= _TEXT or time.monotonic() - self._began >= _STEP:
             self._index.execute("COMMIT")
             self._begin()
 
-    # --- what is new ----------------------------------------------------------------
+    # --- additions ------------------------------------------------------------------
 
     def _grow(self, moved: dict[str, bytes]) -> None:
-        """Adds what the branches have that moved."""
+        """Adds the new checkpoints of branches that moved."""
         new: dict[bytes, _New] = {}
         for name, oid in moved.items():
             self._find_new(name, oid, new)
@@ -109,7 +109,7 @@ class Builder:
         waiting = _by_age(new)[::-1]
         new.clear()
         while waiting:
-            # What was read of one is not kept for the next.
+            # Free the objects of a checkpoint before the next one is read.
             self._add(waiting.pop())
             if report is not None:
                 report(total - len(waiting), total + 1)
@@ -124,7 +124,7 @@ class Builder:
     def _find_new(self, name: str, tip: bytes, new: "dict[bytes, _New]") -> None:
         """Finds the checkpoints of a branch that are not in the index, oldest first.
 
-        Those above one that could not be read are among them: it may be repaired now.
+        They include those above an unreadable checkpoint, which may now be repaired.
         """
         found: list[Checkpoint] = []
         below: bytes | None = None
@@ -151,7 +151,7 @@ class Builder:
         return _Known(*row) if row else None
 
     def _add(self, new: "_New") -> None:
-        """Adds a checkpoint, and what is new in it."""
+        """Adds a checkpoint, and its new content."""
         checkpoint = new.checkpoint
         parent = self._known(new.below) if new.below is not None else None
         n = self._row(checkpoint, parent)
@@ -179,7 +179,7 @@ class Builder:
             self._index.execute("UPDATE checkpoints SET whole = 1 WHERE n = ?", (n,))
 
     def _row(self, checkpoint: Checkpoint, parent: "_Known | None") -> int:
-        """Returns the number of a checkpoint in the index, where it gets its place."""
+        """Adds a checkpoint's row to the index, and returns its number there."""
         known = self._known(checkpoint.oid)
         if known is not None:
             return known.n
@@ -207,7 +207,7 @@ class Builder:
     def _add_segment(
         self, checkpoint: Checkpoint, n: int, place: bytes, oid: bytes
     ) -> None:
-        """Adds a segment of a log, unless another checkpoint has brought it."""
+        """Adds a segment of a log, unless another checkpoint has added it."""
         line, asked = self._before(checkpoint, place)
         row = self._index.execute(
             "SELECT n FROM sources WHERE key = ?", (oid,)
@@ -226,7 +226,7 @@ class Builder:
         self._index.execute("RELEASE segment")
 
     def _before(self, checkpoint: Checkpoint, place: bytes) -> tuple[int, Asked | None]:
-        """Returns how many lines come before a segment in its log, and the last prompt."""
+        """Returns the number of lines before a segment in its log, and the last prompt."""
         before = place_before(place)
         tree_of = checkpoint.log_tree
         entry = before and tree.lookup(tree_of, before, self._objects.tree)
@@ -245,7 +245,7 @@ class Builder:
     def _index_segment(
         self, checkpoint: Checkpoint, place: bytes, oid: bytes, asked: Asked | None
     ) -> int:
-        """Adds what a segment says; returns its number as a source."""
+        """Adds the passages of a segment; returns its number as a source."""
         source = self._source(oid)
         foreign = checkpoint.origin.logs is not None
         longest = log_lines.LONGEST_FOREIGN if foreign else None
@@ -321,10 +321,10 @@ class Builder:
             self._add_passage(source, passage)
         self._link(source, n, None)
 
-    # --- what is gone ---------------------------------------------------------------
+    # --- removals -------------------------------------------------------------------
 
     def _sweep(self, refs: dict[str, bytes]) -> None:
-        """Drops what no branch reaches any more."""
+        """Drops checkpoints that no branch reaches any more."""
         index = self._index
         for (name,) in index.execute("SELECT branch FROM tips").fetchall():
             if name not in refs:
@@ -351,7 +351,7 @@ class Builder:
             except _DAMAGE as exc:
                 self.unreadable.append(f"files of a checkpoint are left out: {exc}")
                 index.execute("UPDATE checkpoints SET whole = 0 WHERE n = ?", (n,))
-        # The words of what no checkpoint has stay, and lead nowhere.
+        # The words of sources that no checkpoint has stay, and lead nowhere.
         index.execute("DELETE FROM sources WHERE n NOT IN (SELECT source FROM adds)")
         index.execute(
             "DELETE FROM passages WHERE source NOT IN (SELECT n FROM sources)"
@@ -363,7 +363,7 @@ class Builder:
 
 
 class _New(NamedTuple):
-    """A checkpoint to be added; what is below it on its branch, if that is `whole`."""
+    """A checkpoint to add, with the one below it on its branch, if that is `whole`."""
 
     checkpoint: Checkpoint
     below: bytes | None
@@ -371,7 +371,7 @@ class _New(NamedTuple):
 
 
 def _by_age(new: dict[bytes, _New]) -> list[_New]:
-    """Returns checkpoints in the order of their times, none before what is below it."""
+    """Returns checkpoints by time, but each after the one below it."""
     times: dict[bytes, int] = {}
     for oid, one in new.items():
         below = times.get(one.below, 0) if one.below is not None else 0
@@ -387,5 +387,5 @@ class _Known(NamedTuple):
 
 
 def _indexed(text: str) -> str:
-    """Returns a text as the index takes it; it knows the case of ASCII by itself."""
+    """Returns a text in the form of the index, which itself ignores the case of ASCII."""
     return text if text.isascii() else folded(text)

@@ -1,4 +1,4 @@
-"""Searches the contents of files, in git itself: each content once, the newest first."""
+"""Searches the contents of files by git itself: each content once, the newest first."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from gitcp.search.passages import FILES
 from gitcp.search.read_back import Reader, Said, prompt_of
 from gitcp.search.words import Query
 
-# The newest contents are searched, and no more.
+# Only so many contents are searched, the newest.
 MOST = 50_000
 _NEWEST = (
     "SELECT t.oid, t.path, c.oid, c.ident, c.session, c.branch, c.created, c.agent"
@@ -30,7 +30,7 @@ class _Content(NamedTuple):
 
 
 class InFiles:
-    """A search through the contents of files; git begins with it when this is made."""
+    """A search through the contents of files; git starts when the object is made."""
 
     def __init__(self, index: sqlite3.Connection, reader: Reader, query: Query) -> None:
         self._reader = reader
@@ -50,13 +50,13 @@ class InFiles:
         self._search = Search(reader.repository, list(self._contents), words)
 
     def hits(self) -> Iterator[Hit]:
-        """Yields a hit for each file that has all that is searched for, the newest first."""
+        """Yields a hit for each file that has all items of the query, the newest first."""
         shown: set[bytes] = set()
         for oid, lines in self._search.found():
             line = _best(lines, self._query)
             if line is None:
                 continue
-            # First of all where it was first.
+            # Report the place where the content was first.
             for content in reversed(self._contents[oid]):
                 if content.path in shown:
                     continue
@@ -72,7 +72,7 @@ class InFiles:
 
 
 def _best(lines: list[Line], query: Query) -> Line | None:
-    """Returns the line with most of what is searched for; None if not all of it is there."""
+    """Returns the line with most items of the query; None if not all items are there."""
     best, most, together = None, 0, 0
     for line in lines:
         held = query.held(line.text.decode("utf-8", "replace"))

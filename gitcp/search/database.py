@@ -1,4 +1,4 @@
-"""The index as a file of SQLite: opened, checked, and discarded if it is damaged."""
+"""The index as an SQLite file: opens and checks it, and discards a damaged one."""
 
 import os
 import sqlite3
@@ -8,29 +8,30 @@ from gitcp.errors import ProgramNotFoundError
 from gitcp.git.repository import Repository
 from gitcp.search.passages import COLUMNS
 
-# Another number makes an index of another version be built from the start.
+# An index of another version is rebuilt from the start.
 _VERSION = 2
-# Bytes of memory for words before they are written: fewer merges, and a smaller index.
+# Bytes of memory for words before they are written: more memory means fewer merges, and a
+# smaller index.
 _MEMORY = 32 << 20
 _MAPPED = 2 << 30
 _TABLES = (
-    # How far each branch is indexed.
+    # The checkpoint up to which each branch is indexed.
     "CREATE TABLE tips(branch TEXT PRIMARY KEY, oid BLOB NOT NULL) WITHOUT ROWID",
     # `parent` is the one below it on its branch; it is `whole` if it and all below could be
-    # read. Of a first one only the files are there that differ from those of its `base`.
+    # read. A first checkpoint has only the files that differ from those of its `base`.
     (
         "CREATE TABLE checkpoints(n INTEGER PRIMARY KEY, oid BLOB NOT NULL UNIQUE,"
         " parent INTEGER, ident TEXT NOT NULL, session TEXT NOT NULL, branch TEXT NOT NULL,"
         " created REAL NOT NULL, agent TEXT, whole INTEGER NOT NULL, base INTEGER)"
     ),
     "CREATE INDEX made_at ON checkpoints(created, n)",
-    # What is indexed once, however many checkpoints have it: a segment of a log, a note,
+    # A source is indexed once, even if many checkpoints have it: a segment of a log, a note,
     # a path. `asked_source` and `asked_start` are the last prompt up to its end.
     (
         "CREATE TABLE sources(n INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
         " lines INTEGER NOT NULL, asked_source INTEGER, asked_start INTEGER)"
     ),
-    # Which checkpoint has it, and the one before it has not; where in its logs.
+    # The checkpoint that adds a source to the one before, and the place in its logs.
     (
         "CREATE TABLE adds(source INTEGER NOT NULL, checkpoint INTEGER NOT NULL,"
         " place BLOB, line INTEGER NOT NULL, PRIMARY KEY(source, checkpoint)) WITHOUT ROWID"
@@ -52,7 +53,7 @@ _TABLES = (
         " tokenize='unicode61 remove_diacritics 0')"
     ),
 )
-# Where the disk does not let an index be written.
+# SQLite's errors if the disk does not allow writing an index.
 _REFUSED = frozenset(
     {
         *(sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM),
@@ -62,11 +63,11 @@ _REFUSED = frozenset(
 
 
 class StaleIndexError(Exception):
-    """So much of the index is for nothing that a new one is better."""
+    """So much of the index is obsolete that a new one is better."""
 
 
 def refused(exc: sqlite3.Error) -> bool:
-    """Whether the disk does not let an index be written."""
+    """Whether an error means that the disk does not allow writing an index."""
     return getattr(exc, "sqlite_errorcode", 0) & 0xFF in _REFUSED
 
 
@@ -90,22 +91,22 @@ def check_supported() -> None:
 
 
 def temporary() -> sqlite3.Connection:
-    """Returns an empty index that is gone when it is closed."""
+    """Returns an empty index that is removed when it is closed."""
     connection = _connect("")
     _make(connection)
     return connection
 
 
 def open_to_write(path: Path, repository: Repository) -> sqlite3.Connection:
-    """Opens the index, or makes it; its lock has to be held.
+    """Opens the index, or makes it; the caller holds its lock.
 
     Raises:
-        sqlite3.Error: it is damaged, of another version, or the disk refused.
+        sqlite3.Error: the index is damaged, of another version, or the disk refused.
         OSError: the disk refused.
     """
     new = not path.exists()
     if new:
-        # SQLite gives what it keeps beside it the same permissions.
+        # SQLite gives its files beside the index the same permissions.
         os.close(
             os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         )
@@ -122,10 +123,10 @@ def open_to_write(path: Path, repository: Repository) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Opens an index that is there, for reading.
+    """Opens an existing index for reading.
 
     Raises:
-        sqlite3.Error: it is missing, damaged or of another version.
+        sqlite3.Error: the index is missing, damaged or of another version.
     """
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
@@ -148,7 +149,7 @@ def _connect(name: str) -> sqlite3.Connection:
 
 def _tune(connection: sqlite3.Connection) -> None:
     for setting in (
-        # Nothing in a file that came with a repository may call anything.
+        # The file may have come with a repository, so its schema must not call functions.
         *("trusted_schema = OFF", "cell_size_check = ON"),
         *("synchronous = NORMAL", "temp_store = MEMORY"),
         *(f"mmap_size = {_MAPPED}", "cache_size = -65536"),
@@ -168,7 +169,7 @@ def _make(connection: sqlite3.Connection) -> None:
 
 
 def _check(connection: sqlite3.Connection) -> None:
-    """Raises where the tables are not exactly those that are made here."""
+    """Raises unless the tables are exactly those that gitcp makes."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     found = {
         statement

@@ -18,13 +18,14 @@ from gitcp.search.passages import COLUMNS, FILES
 from gitcp.search.read_back import Reader
 from gitcp.search.words import Item, Query
 
-# Of so many hits one may be in a file, where there are more hits elsewhere.
+# One in so many hits may be in a file, if there are more hits elsewhere.
 _FILES = 3
-# Passages that are ranked at once; those with the words of a phrase, of which fewer have it.
+# The number of passages ranked at once; of passages with a phrase's words, fewer have the
+# phrase.
 _RANKED = 3_000
 _RANKED_OF_PHRASE = 6_000
 _LAST = 2**62
-# How much a word counts in each column.
+# The weight of a word in each column.
 _WEIGHTS = "bm25(4.0, 2.0, 1.0, 6.0, 6.0, 3.0)"
 
 
@@ -73,7 +74,7 @@ def _searched(workspace: Workspace, query: Query, filters: Filters) -> Found:
     with ExitStack() as stack:
         stack.callback(index.connection.close)
         reader = Reader(workspace, index.connection, filters)
-        # git searches the files while the index is asked.
+        # git searches the files while SQLite queries the index.
         files = None
         if FILES in filters.places:
             files = stack.enter_context(
@@ -91,7 +92,7 @@ def _searched(workspace: Workspace, query: Query, filters: Filters) -> Found:
 def _in_index(
     index: sqlite3.Connection, reader: Reader, query: Query, filters: Filters
 ) -> Iterator[Hit]:
-    """Yields the hits in all but files, the best first; those with all words in a row before."""
+    """Yields the hits outside files, the best first; hits with all words in a row come first."""
     columns = [one for one in COLUMNS if one in filters.places]
     if not columns:
         return
@@ -106,7 +107,7 @@ def _in_index(
             if hit is None:
                 continue
             asked.add(n)
-            # A conversation that was resumed is there twice.
+            # The index has a resumed conversation twice.
             if (key := (hit.where, hit.excerpt.text)) not in seen:
                 seen.add(key)
                 yield hit
@@ -117,10 +118,10 @@ def _ranked(
 ) -> Iterator[int]:
     """Yields the passages that match, the best first.
 
-    Ranking takes some microseconds for each. If very many have the words, these tell
+    Ranking takes some microseconds for each. If very many have the words, the rank means
     little: the newest so many are ranked and come first, then those before them, and so on.
     """
-    # To count those with the words of a phrase in any order takes far less time.
+    # Counting passages with the words of a phrase in any order takes far less time.
     words = Query(tuple(Item((word,)) for item in query.items for word in item.words))
     expression, with_words = (_expression(each, columns) for each in (query, words))
     at_once = _RANKED if len(words.items) == len(query.items) else _RANKED_OF_PHRASE
@@ -147,7 +148,7 @@ def _expression(query: Query, columns: list[str]) -> str:
 
 
 def _open(workspace: Workspace) -> _Index:
-    """Opens the index, up to date; where it cannot be written, one that is gone afterwards."""
+    """Opens the updated index; if it cannot be written, a temporary one."""
     try:
         return _open_kept(workspace)
     except (sqlite3.Error, StorageError) as exc:
@@ -181,7 +182,7 @@ def _synced(
 
 
 def _open_unkept(workspace: Workspace, why: str) -> _Index:
-    """Opens the index that is there, if it is up to date; else makes a temporary one."""
+    """Opens the existing index, if it is up to date; else makes a temporary one."""
     path = search_files.index_of(workspace.repository)
     with suppress(sqlite3.Error):
         connection = database.open_to_read(path)

@@ -6,10 +6,10 @@ from gitcp.search.words import Excerpt
 
 
 class Filters(NamedTuple):
-    """What is searched: `places` of `passages.PLACES`; `since` in seconds since 1970.
+    """The filters of a search: `places` of `passages.PLACES`; `since` in seconds since 1970.
 
-    With `everything` it is the whole repository, else what belongs to this work tree. Of the
-    hits the best `most` are wanted.
+    With `everything` the whole repository is searched, else only the checkpoints of this work
+    tree. The best `most` hits are returned.
     """
 
     places: frozenset[str]
@@ -20,12 +20,12 @@ class Filters(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A place where all that was searched for stands, as git has it now.
+    """A place that holds all items of the query, as git has it now.
 
-    `number` is that of the checkpoint in which it was first there, of a path that in which it
-    changed last. `line` is a line of the file, or of the conversation's records, from 1 on.
-    `prompt` is what the turn was asked; `at` is when it was said, or saved. `made_at` names
-    where the checkpoint came from, None for here.
+    `number` is that of the first checkpoint with the hit; for a path, of the one that last
+    changed it. `line` is a line of the file, or of the conversation's records, from 1 on.
+    `prompt` is the turn's prompt; `at` is the time of the message, or of the save. `made_at`
+    names the origin of the checkpoint, None for here.
     """
 
     number: int | None
@@ -42,7 +42,7 @@ class Hit(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The hits, the best first; what had to be left out, and why no index was kept."""
+    """The hits, the best first; the parts left out, and why no index was kept."""
 
     hits: list[Hit]
     unreadable: list[str]

@@ -13,19 +13,19 @@ PROMPTS, TALK, TOOLS = spoken.PROMPTS, spoken.TALK, spoken.TOOLS
 REASONS = "reasons"
 NOTES = "notes"
 PATHS = "paths"
-# The columns of the index, in their order; what files hold is not in it.
+# The columns of the index, in order; it does not hold the contents of files.
 COLUMNS = (PROMPTS, TALK, TOOLS, REASONS, NOTES, PATHS)
 FILES = "files"
 PLACES = (*COLUMNS, FILES)
-# Characters of text after which a passage ends. Shorter ones make the index larger and the
-# ranking slower; longer ones take longer to read back.
+# Characters of text after which a passage ends. Shorter passages make the index larger and the
+# ranking slower; longer passages take longer to read back.
 _LONG = 16_000
 
 
 class Span(NamedTuple):
-    """Where a passage stands: bytes of its blob, and its first line there, from 0 on.
+    """The place of a passage: bytes of its blob, and its first line there, from 0 on.
 
-    A size of -1 is up to the end.
+    A size of -1 means up to the end.
     """
 
     start: int = 0
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Where a prompt stands: the number of its source in the index, and the byte there."""
+    """The place of a prompt: the number of its source in the index, and the byte there."""
 
     source: int
     start: int
@@ -50,7 +50,7 @@ class Passage(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A line of a conversation: where it begins in its blob, its number there, its value."""
+    """A line of a conversation: its start in its blob, its number there, its value."""
 
     start: int
     line: int
@@ -60,9 +60,9 @@ class Record(NamedTuple):
 def records(
     blocks: Iterable[Block], wanted: Callable[[bytes], bool] | None = None
 ) -> Iterator[Record]:
-    """Yields the records in a segment, or those whose line is wanted.
+    """Yields the records in a segment, or those whose lines `wanted` accepts.
 
-    What is not JSON, or too long, is left out.
+    Leaves out lines that are not JSON, or too long.
     """
     number = 0
     for block in blocks:
@@ -92,7 +92,7 @@ def _value(line: bytes) -> Any:
 def talk(
     found: Iterable[Record], source: int, asked: Asked | None
 ) -> Iterator[Passage]:
-    """Yields the passages of a conversation; none reaches over a prompt.
+    """Yields the passages of a conversation; a prompt always begins a new passage.
 
     `asked` is the prompt that its beginning answers.
     """
@@ -126,7 +126,7 @@ def reasons(entries: Iterable[tuple[Span, Decision]]) -> Iterator[Passage]:
 
 
 def reason_text(entry: Decision) -> str:
-    """Returns what a decision says, with its reason and its paths."""
+    """Returns the text of a decision, with its reason and its paths."""
     why = f" ({entry.why})" if entry.why else ""
     paths = f" [{', '.join(entry.paths)}]" if entry.paths else ""
     return f"{entry.kind}: {entry.text}{why}{paths}"

@@ -24,9 +24,9 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.log_lines import LONGEST_FOREIGN, Block, blocks
 
 _GONE = (CorruptError, FormatTooNewError, NotFoundError, TransferError)
-# Bytes of contents that are kept: hits often stand in the same ones.
+# Bytes of contents that are cached, because hits are often in the same contents.
 _KEPT = 64 << 20
-# So many checkpoints are looked up one by one; for more the list of numbers is read at once.
+# Up to so many checkpoints are looked up one by one; for more, all numbers are read at once.
 _FEW = 64
 _FIND = (
     "SELECT s.key, p.start, p.size, p.line, p.asked_source, p.asked_start, p.at,"
@@ -37,7 +37,7 @@ _FIND = (
 
 
 class Row(NamedTuple):
-    """A passage as the index has it, with a checkpoint that has it."""
+    """A passage from the index, with a checkpoint that has it."""
 
     key: bytes
     start: int
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 class Said(NamedTuple):
-    """A text in which words stand: where it belongs, its line, its time, and its record."""
+    """A text to search for words: its column, its line, its time, and its record."""
 
     where: str
     text: str
@@ -68,7 +68,7 @@ class Said(NamedTuple):
 
 
 class Reader:
-    """Reads hits back, of what belongs to a work tree, or of all."""
+    """Reads hits back, of one work tree's checkpoints or of all."""
 
     def __init__(
         self, workspace: Workspace, index: sqlite3.Connection, filters: Filters
@@ -86,10 +86,10 @@ class Reader:
         self._contents: OrderedDict[bytes, bytes] = OrderedDict()
 
     def hit(self, n: int, query: Query) -> Hit | None:
-        """Returns the hit in a passage; None if git has none, or it is not wanted."""
+        """Returns the hit in a passage; None if git has none, or a filter excludes it."""
         rows = [Row(*row) for row in self._index.execute(_FIND, (n,))]
         if rows and rows[0].key.startswith(b"p") and rows[0].place is None:
-            # Of a path the last change is wanted.
+            # For a path, use the last change.
             rows.reverse()
         for row in rows:
             if not self.wanted(
@@ -110,7 +110,7 @@ class Reader:
         return None
 
     def wanted(self, ident: str, key: BranchKey, agent: str | None) -> bool:
-        """Whether what a checkpoint has is searched."""
+        """Whether a checkpoint is searched."""
         if self.filters.agent is not None and agent != self.filters.agent:
             return False
         if self.filters.everything or not self._numbered or key == self._current:
@@ -119,7 +119,7 @@ class Reader:
         return trigger == IMPORT or place in places(self._store.numbers.place)
 
     def _made(self, ident: str, key: BranchKey) -> tuple[str | None, str | None]:
-        """Returns where a checkpoint was made, and why; None twice without a number."""
+        """Returns the place and trigger of a checkpoint; None twice without a number."""
         if len(self._entries) < _FEW or (ident, key) in self._entries:
             entry = self._numbered_as(ident, key)
             return (entry.place, entry.trigger) if entry is not None else (None, None)
@@ -127,12 +127,12 @@ class Reader:
 
     @functools.cached_property
     def _all_made(self) -> dict[tuple[str, BranchKey], tuple[str, str]]:
-        """The same of all checkpoints with numbers, from one reading of their list."""
+        """The place and trigger of all numbered checkpoints, by one reading of their list."""
         every = self._store.numbers.newest_first()
         return {(one.id, one.key): (one.place, one.trigger) for one in every}
 
     def _numbered_as(self, ident: str, key: BranchKey) -> Assigned | None:
-        """Returns the number of a checkpoint, with what it says."""
+        """Returns the entry of a checkpoint's number."""
         if (ident, key) not in self._entries:
             numbers = self._store.numbers
             number = numbers.of(ident, key)
@@ -141,7 +141,7 @@ class Reader:
         return self._entries[ident, key]
 
     def checkpoint(self, ident: str, key: BranchKey, oid: bytes) -> Checkpoint | None:
-        """Returns a checkpoint as its number selects it; None if that is another one."""
+        """Returns a checkpoint, found by its number; None if the number selects another."""
         entry = self._numbered_as(ident, key)
         try:
             found = (
@@ -154,7 +154,7 @@ class Reader:
         return found if found is not None and found.oid == oid else None
 
     def content(self, oid: bytes) -> bytes:
-        """Returns a content of git's.
+        """Returns the content of an object.
 
         Raises:
             CorruptError: the object is missing or damaged.
@@ -176,7 +176,7 @@ class Reader:
         path: bytes | None,
         asked: str | None,
     ) -> Hit:
-        """Returns a hit of a text."""
+        """Returns the hit in a text."""
         at = said.at if said.at is not None else checkpoint.created.timestamp()
         return Hit(
             number=checkpoint.number,
@@ -202,7 +202,7 @@ class Reader:
         data = self.content(row.key)[row.start : end]
         foreign = checkpoint.origin.logs is not None
         longest = LONGEST_FOREIGN if foreign else None
-        # Lines are counted from the beginning of the passage.
+        # Lines count from the beginning of the passage.
         lines = blocks([data], longest)
         first = row.lines_before + row.line + 1
         said = _best(
@@ -268,7 +268,7 @@ def _reasons(lines: Iterable[Block], first: int) -> Iterator[Said]:
 
 
 def _best(texts: Iterable[Said], query: Query, filters: Filters) -> Said | None:
-    """Returns the text with most of what is searched for; None if not all of it is there."""
+    """Returns the text with most items of the query; None if not all items are there."""
     best: Said | None = None
     most = 0
     together = 0
@@ -288,7 +288,7 @@ def _first_prompt(value: Any) -> str | None:
 
 
 def prompt_of(checkpoint: Checkpoint) -> str | None:
-    """Returns what the turn was asked that a checkpoint was made in."""
+    """Returns the prompt of the turn that a checkpoint was made in."""
     if checkpoint.trigger in INNER or checkpoint.trigger == TURN_END:
         return history.prompt_of(checkpoint)
     return None

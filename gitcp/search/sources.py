@@ -23,15 +23,15 @@ _SEGMENT = len(segment_path(0))
 
 
 def is_segment(place: bytes) -> bool:
-    """Whether a path below the logs is that of a segment which is indexed.
+    """Whether a path below the logs is that of a segment to index.
 
-    A checkpoint that was made elsewhere may have anything there.
+    A checkpoint that was made elsewhere may have any path there.
     """
     return _PLACE.fullmatch(place) is not None
 
 
 def place_before(place: bytes) -> bytes | None:
-    """Returns the path of the segment before another one; None for the first."""
+    """Returns the path of the segment before a segment; None for the first."""
     match = _PLACE.fullmatch(place)
     assert match is not None
     number = int(match[1], 16) * SEGMENTS_PER_DIRECTORY + int(match[2], 16)
@@ -39,7 +39,7 @@ def place_before(place: bytes) -> bytes | None:
 
 
 class Counted:
-    """Blocks of lines, and how many lines they have had."""
+    """Blocks of lines, and the number of lines so far."""
 
     def __init__(self, blocks: Iterator[log_lines.Block]) -> None:
         self._blocks = blocks
@@ -54,7 +54,7 @@ class Counted:
 def reasons_in(
     blocks: Iterable[log_lines.Block],
 ) -> Iterator[tuple[Span, log.Decision]]:
-    """Yields the entries of a segment of a decision log, with where they stand."""
+    """Yields the entries of a segment of a decision log, with their places."""
     number = 0
     for block in blocks:
         at = block.start
@@ -67,12 +67,12 @@ def reasons_in(
 
 
 def note_text(checkpoint: Checkpoint) -> tuple[str, str]:
-    """Returns where the note and the label of a checkpoint belong, and what they say."""
+    """Returns the column for the note and label of a checkpoint, and their text."""
     manifest = checkpoint.manifest
     note = manifest.note or ""
     of_turn = manifest.trigger in INNER or manifest.trigger == TURN_END
     if of_turn and manifest.conversation is not None:
-        # The conversation has it whole.
+        # The conversation has the whole prompt.
         note = ""
     text = "\n".join(filter(None, (note, manifest.label)))
     return (PROMPTS if of_turn and not manifest.label else NOTES), text

@@ -14,21 +14,21 @@ TOOLS = "tools"
 
 _PEOPLE = frozenset({"user", "human"})
 _TOOLS = frozenset({"tool", "function"})
-# What a model thinks is shown nowhere; a picture is no text.
+# A model's thoughts are never shown; a picture is not text.
 _UNSHOWN = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "image", "input_image"}
 )
 _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
-# What identifies a call, and does not say anything.
+# Fields that only identify a call.
 _BOOKKEEPING = frozenset(
     {"id", "type", "name", "tool_use_id", "call_id", "callID", "tool"}
 )
-# The years whose days every zone can show.
+# The years whose days exist in every zone.
 _FIRST, _LAST = 1970, 9998
 
 
 def texts(value: Any) -> Iterator[tuple[str, str]]:
-    """Yields each text of a record, with where it belongs: prompts, talk or tools."""
+    """Yields each text of a record with its column: prompts, talk or tools."""
     if not isinstance(value, dict):
         return
     patch = value.get("$set")
@@ -49,18 +49,18 @@ def _said(message: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if isinstance(inner, dict) and conversation.type_of(inner) in _RESULTS:
         yield from ((TOOLS, text) for text in _words(inner.get("output")))
     elif role is None and not any(True for _ in conversation.blocks(message)):
-        # A record of a kind that is not known: all that it says.
+        # The kind of the record is not known, so all its texts count.
         yield from ((TALK, text) for text in _words(message))
         return
     for block in conversation.blocks(message):
         where, said = _of_block(block, role)
-        # A prompt stands there already, without what the client put around it.
+        # The prompt was yielded before, without the text that the client puts around it.
         if not (prompt and where == TALK and role in _PEOPLE):
             yield from ((where, text) for text in said)
 
 
 def _of_block(block: Any, role: str | None) -> tuple[str, Iterator[str]]:
-    """Returns where a block belongs, and its texts."""
+    """Returns the column of a block, and its texts."""
     plain = TOOLS if role in _TOOLS else TALK
     if isinstance(block, str):
         return plain, iter((block,))
@@ -74,7 +74,7 @@ def _of_block(block: Any, role: str | None) -> tuple[str, Iterator[str]]:
 
 
 def _words(value: Any) -> Iterator[str]:
-    """Yields the texts in a value, whatever its shape; not what only identifies it."""
+    """Yields the texts in a value of any shape, without fields that only identify it."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -88,13 +88,13 @@ def _words(value: Any) -> Iterator[str]:
 
 
 def time_of(value: Any) -> float | None:
-    """Returns when a record was made, in seconds since 1970, if it says so."""
+    """Returns the time of a record, in seconds since 1970, if it has one."""
     at = value.get("timestamp") if isinstance(value, dict) else None
     return seconds(at) if isinstance(at, str) else None
 
 
 def seconds(at: str) -> float | None:
-    """Returns a moment in seconds since 1970; None if a text is not one since then."""
+    """Returns a time in seconds since 1970; None if the text is not a time since then."""
     try:
         moment = datetime.datetime.fromisoformat(at)
     except ValueError:

@@ -20,24 +20,24 @@ _UNSPACED = re.compile(
 _BETWEEN = r"[\W_]+"
 _ROOM = 160
 _SPACES = re.compile(r"\s+")
-# Places of one item that an excerpt is chosen among.
+# How many places of one item an excerpt is chosen from.
 _LOOKED_AT = 200
 
 
 def folded(text: str) -> str:
-    """Returns a text in the form that is compared: no accents, one case, spaced words."""
+    """Returns a text in the form for comparison: no accents, one case, spaced words."""
     if text.isascii():
         return text.lower()
     plain = unicodedata.normalize("NFKD", text)
     kept = "".join(char for char in plain if not unicodedata.combining(char))
-    # What was taken apart is put together, or Korean would be single sounds.
+    # Compose the decomposed characters again, or Korean would be single sounds.
     return _UNSPACED.sub(r" \1 ", unicodedata.normalize("NFKC", kept).casefold())
 
 
 class Item(NamedTuple):
-    """One word, or several that follow each other, in the form that is compared.
+    """One word, or several in a row, in the form for comparison.
 
-    `typed` is a part of it as it was typed, for what compares bytes.
+    `typed` is a part of the item as the user typed it, for comparisons of bytes.
     """
 
     words: tuple[str, ...]
@@ -45,7 +45,7 @@ class Item(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        """The item as the index takes it: a string, in which nothing is an operator."""
+        """The item in the syntax of the index: a string, without operators."""
         return '"' + " ".join(self.words) + '"'
 
     @property
@@ -54,29 +54,29 @@ class Item(NamedTuple):
         return max(self.words, key=len)
 
     def pattern(self) -> re.Pattern[str]:
-        """Returns what matches it in a text that is `folded`."""
+        """Returns a pattern for the item in a `folded` text."""
         inner = _BETWEEN.join(map(re.escape, self.words))
         return re.compile(rf"(?<![^\W_]){inner}(?![^\W_])")
 
 
 class Excerpt(NamedTuple):
-    """A piece of a text on one line, and where in it the words stand: start and end."""
+    """A piece of a text on one line, with the start and end of each word in it."""
 
     text: str
     marks: tuple[tuple[int, int], ...]
 
 
 class Query:
-    """What is searched for; every one of its items has to be there."""
+    """The items to search for; a hit has all of them."""
 
     def __init__(self, items: tuple[Item, ...]) -> None:
         self.items = items
 
     @classmethod
     def parse(cls, texts: tuple[str, ...]) -> "Query":
-        """Returns the query in the words of a command line; a phrase stands in quotes.
+        """Returns the query from the words of a command line; a phrase is in quotes.
 
-        It has no items if there is no word in them: nothing holds it.
+        Without any word it has no items, and no text matches it.
         """
         items: dict[tuple[str, ...], Item] = {}
         for phrase, word in _QUOTED.findall(" ".join(texts)):
@@ -96,7 +96,7 @@ class Query:
 
     @cached_property
     def _patterns(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """The first word of each item, and what matches the item in a `folded` text."""
+        """The first word of each item, and the item's pattern for a `folded` text."""
         return tuple((item.words[0], item.pattern()) for item in self.items)
 
     @cached_property
@@ -107,7 +107,7 @@ class Query:
     def may_be_in(self, line: bytes) -> bool:
         """Whether a line of JSON may have one of the items.
 
-        What is not ASCII may be any letter without its accent.
+        A sign that is not ASCII may be any letter with an accent.
         """
         if not line.isascii() or b"\\u" in line:
             return True
@@ -115,7 +115,7 @@ class Query:
         return any(word in lowered for word in self._bytes)
 
     def held(self, text: str) -> int:
-        """Returns which items are in a text, as bits."""
+        """Returns the items in a text, as bits."""
         plain = folded(text)
         return sum(
             1 << which
@@ -124,7 +124,7 @@ class Query:
         )
 
     def excerpt(self, text: str, room: int = _ROOM) -> Excerpt:
-        """Returns the piece of a text that has most of the items."""
+        """Returns the piece of a text with the most items."""
         text = _SPACES.sub(" ", text).strip()
         spans = sorted(self._spans(text))
         start = _start(text, spans, room)
@@ -141,7 +141,7 @@ class Query:
         return Excerpt(f"{before}{text[start:end]}{after}", marks)
 
     def _spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Returns where items stand in a text: start, end, and which one."""
+        """Returns the items' places in a text: start, end, and index of the item."""
         plain, places = _with_places(text)
         found = []
         for which, (first, pattern) in enumerate(self._patterns):
@@ -158,10 +158,10 @@ class Query:
 def _matches(
     plain: str, first: str, pattern: re.Pattern[str]
 ) -> Iterator[re.Match[str]]:
-    """Yields where a pattern matches, as `finditer` does; each match begins with `first`.
+    """Yields the matches of a pattern, as `finditer` does; each begins with `first`.
 
-    To find a word and to look around it takes a tenth of the time of a search with a pattern
-    that looks around first.
+    Finding a word and then matching around it takes a tenth of the time of a search with a
+    pattern that begins with a look around.
     """
     at = plain.find(first)
     while at >= 0:
@@ -172,7 +172,7 @@ def _matches(
 
 
 def _start(text: str, spans: list[tuple[int, int, int]], room: int) -> int:
-    """Returns where an excerpt begins: at a word, a little before most of the items."""
+    """Returns the start of an excerpt: at a word, a little before most of the items."""
     if not spans:
         return 0
     at = max(spans, key=lambda span: (_items_from(spans, span[0], room), -span[0]))[0]
@@ -182,7 +182,7 @@ def _start(text: str, spans: list[tuple[int, int, int]], room: int) -> int:
 
 
 def _items_from(spans: list[tuple[int, int, int]], start: int, room: int) -> int:
-    """Returns how many items stand within some room behind a place."""
+    """Returns the number of items within `room` after a place."""
     return len(
         {which for at, end, which in spans if start <= at and end <= start + room // 2}
     )
@@ -198,7 +198,7 @@ def _apart(spans: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
 
 
 def _with_places(text: str) -> tuple[str, list[int] | None]:
-    """Returns a text as `folded` does, and where each character of it came from."""
+    """Returns a text as `folded` does, with the original place of each character."""
     if text.isascii():
         return text.lower(), None
     parts: list[str] = []

@@ -18,19 +18,19 @@ class Chosen(NamedTuple):
 
     @property
     def scope(self) -> Scope:
-        """What is listed."""
+        """The scope of the timeline to list."""
         return Scope(session=self.session, branch=self.branch)
 
 
 def choose(workspace: Workspace, text: str | None) -> Chosen:
-    """Returns what `[SEL|SESSION]` names; nothing stands for the newest checkpoint here.
+    """Returns the session that `[SEL|SESSION]` names; None means the newest checkpoint here.
 
     The whole name of a session counts first, then a selector, then a part of a name or of
     a prompt.
 
     Raises:
-        NotFoundError: nothing has such a name.
-        AmbiguousError: several checkpoints or sessions are meant.
+        NotFoundError: no session or checkpoint has such a name.
+        AmbiguousError: the text matches several checkpoints or sessions.
         UsageError: the text is not a valid name.
     """
     if text is None:

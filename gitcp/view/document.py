@@ -8,10 +8,10 @@ SCHEMA = "gitcp.page/1"
 
 
 class Step(msgspec.Struct, omit_defaults=True):
-    """A text of the agent's, or a call of a tool with its result.
+    """A text of the agent's, or a tool call with its result.
 
-    A call has a `tool` and its main `arg`; `out` is what it returned, shortened, of `size`
-    characters in all. `failed` says that the client recorded an error.
+    A call has a `tool` and its main `arg`; `out` is its shortened output, which has `size`
+    characters in total. `failed` says that the client recorded an error.
     """
 
     text: str = ""
@@ -23,7 +23,7 @@ class Step(msgspec.Struct, omit_defaults=True):
 
 
 class Spoken(msgspec.Struct, omit_defaults=True):
-    """A prompt with all that followed. `back` says that it was taken back in the client."""
+    """A prompt with all that followed. `back` says that the user rewound it in the client."""
 
     prompt: str | None = None
     at: float | None = None
@@ -32,9 +32,9 @@ class Spoken(msgspec.Struct, omit_defaults=True):
 
 
 class File(msgspec.Struct, omit_defaults=True):
-    """A changed file: `status` is A, M or D, `old` what it was renamed from.
+    """A changed file: `status` is A, M or D, `old` its path before a rename.
 
-    `add` and `sub` count lines, None if it is not text. `whose` is empty for what is the
+    `add` and `sub` count lines, None if it is not text. `whose` is empty if the change is the
     turn's own, else `unsure`, `others` or `also`, and `turns` has the numbers of the other
     turns. `why` says why there is no `patch`.
     """
@@ -51,7 +51,7 @@ class File(msgspec.Struct, omit_defaults=True):
 
 
 class Reason(msgspec.Struct, omit_defaults=True):
-    """A decision, a dead end, a next step: an entry of the decision log."""
+    """An entry of the decision log: a decision, a dead end, a next step."""
 
     kind: str
     text: str
@@ -61,12 +61,12 @@ class Reason(msgspec.Struct, omit_defaults=True):
 
 
 class Row(msgspec.Struct, omit_defaults=True):
-    """A row of the timeline: a turn, a checkpoint alone, or what was done by hand.
+    """A row of the timeline: a turn, a single checkpoint, or changes made by hand.
 
-    `n` is its number, None if it has none, `seq` that on its branch; `lane` the place of
-    its branch among the lanes, `up` that of the row it follows. `changed` and `unsure`
-    count files added, modified and deleted, as `log` does. `foreign` is where it was
-    pulled from.
+    `n` is its number, None if it has none, `seq` its sequence number; `lane` is the index of
+    its branch among the lanes, `up` the index of the row that it follows. `changed` and
+    `unsure` count files added, modified and deleted, as `log` does. `foreign` names the
+    remote that it was pulled from.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Row(msgspec.Struct, omit_defaults=True):
 
     @property
     def name(self) -> str:
-        """What the row is called: its number, or else its id."""
+        """The name of the row: its number, or else its id."""
         return f"#{self.n}" if self.n else self.id
 
 
@@ -110,9 +110,9 @@ class Lane(msgspec.Struct, omit_defaults=True):
 class Page(msgspec.Struct, omit_defaults=True):
     """A session as the page shows it: rows oldest first.
 
-    `talk`, `files` and `reasons` say whether it was made with them. `selected` is the place of
-    the row that was requested. `notes` say what was left out.
-    `redacted` counts the secrets that stand as their fingerprints.
+    `talk`, `files` and `reasons` say whether the page has them. `selected` is the index of the
+    requested row. `notes` list the parts that were left out. `redacted` counts the secrets
+    that are replaced by their fingerprints.
     """
 
     schema: str

@@ -1,4 +1,4 @@
-"""Adds the changed files to each row; text files line by line."""
+"""Adds the changed files to each row, text files line by line."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +35,7 @@ def changed_files(
 ) -> Iterator[None]:
     """Adds the files that rows changed, with their patches, once the caller is done.
 
-    git compares them meanwhile. What cannot be read is noted in `unreadable`.
+    git compares them meanwhile. Notes in `unreadable` what cannot be read.
     """
     wanted: list[Compared] = []
     of_rows: list[tuple[Row, Parted | None]] = []
@@ -49,7 +49,7 @@ def changed_files(
         try:
             found = results()
         except GitFailedError:
-            # One damaged object; the others are compared pair by pair.
+            # An object is damaged, so compare pair by pair to keep the others.
             found = [_alone(workspace, one) for one in wanted]
     left = _PATCHES
     for (row, parted), compared, diff in zip(of_rows, wanted, found, strict=True):
@@ -70,13 +70,13 @@ def changed_files(
 
 
 def _compared(store: Store, row: Row, one: Listed) -> Compared | None:
-    """Returns what is compared; None if nothing was captured, or it cannot be walked."""
+    """Returns the states to compare; None if no files were captured, or they are unreadable."""
     end, before = one.checkpoint, one.before
     if not end.holds_files:
         return None
     try:
         if before is None and end.raw.parents:
-            # Of what was made elsewhere `log` counts against the branch.
+            # For a checkpoint made elsewhere, `log` counts against the branch.
             before = store.checkpoint(end.raw.parents[0])
         old = before.files_tree if before is not None else None
         changes = list(tree.diff(old, end.files_tree, end.objects.files))
@@ -128,7 +128,7 @@ def _file(each: FileDiff, patch: bytes, parted: Parted | None) -> File:
 
 
 def _part(file: File, path: bytes, parted: Parted) -> None:
-    """Notes which other turns a change may be the work of."""
+    """Notes the other turns that may have made a change."""
     sides: tuple[tuple[Literal["unsure", "others", "also"], _Spans], ...] = (
         ("unsure", parted.unsure),
         ("others", parted.others),
@@ -141,7 +141,7 @@ def _part(file: File, path: bytes, parted: Parted) -> None:
 
 
 def _body(patch: bytes) -> str:
-    """Returns a patch without its names: what stands in its own lines, and the modes."""
+    """Returns a patch without the names of files: its own lines, and the modes."""
     text = patch.decode("utf-8", "replace")
     kept = []
     inside = False

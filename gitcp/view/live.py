@@ -1,8 +1,8 @@
-"""Serves a page to this machine alone, and keeps it up to date; it changes nothing.
+"""Serves a page to this machine only, and keeps it up to date; it changes nothing.
 
-It listens on 127.0.0.1. Each address begins with a token that only the terminal has shown.
-A page of another site that reaches it (by a name that it has pointed here) is refused by
-its Host or its Origin before the token is looked at.
+The server listens on 127.0.0.1. Each address begins with a token that only the terminal shows.
+If a page of another site reaches the server (by a name that resolves to 127.0.0.1), it refuses
+the request by its Host or Origin before it checks the token.
 """
 
 import hmac
@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 class Source(NamedTuple):
-    """What is served: `version` changes whenever `page` would; both read the store."""
+    """The content to serve: `version` changes whenever `page` would; both read the store."""
 
     version: Callable[[], str]
     page: Callable[[], Page]
@@ -56,21 +56,21 @@ class Live(ThreadingHTTPServer):
 
     @property
     def host(self) -> str:
-        """The only name that it answers to."""
+        """The only host name that the server answers to."""
         return f"{_LOOPBACK}:{self.server_address[1]}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Says nothing of a browser that went away; of all else what `socketserver` does."""
+        """Ignores a browser that closed the connection; else reports as `socketserver` does."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     def version(self) -> str:
-        """Returns what names the present state of the session."""
+        """Returns the name of the session's present state."""
         with self._lock:
             return self._source.version()
 
     def current(self) -> tuple[str, Page]:
-        """Returns the page as it is now; it is made once for each state."""
+        """Returns the present page, which is made once for each state."""
         with self._lock:
             version = self._source.version()
             if self._made is None or self._made[0] != version:
@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout: ClassVar[float | None] = _SECONDS
 
     def do_GET(self) -> None:
-        """Answers, where Host, Origin and token are right."""
+        """Answers if Host, Origin and token are right."""
         live = self.server
         assert isinstance(live, Live)
         if not self._is_own(live):
@@ -100,12 +100,12 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._answer(live, rest[0] if rest else None)
         except GitcpError as exc:
-            # A session may be gone, or a disk; what is on the screen stays.
+            # The session or the disk may be gone; the page on the screen stays.
             text = exc.message.encode("utf-8", "backslashreplace")
             self._reply(HTTPStatus.SERVICE_UNAVAILABLE, text, "text/plain")
 
     def do_HEAD(self) -> None:
-        """Answers without what was requested."""
+        """Answers without a body."""
         self.do_GET()
 
     def _answer(self, live: Live, name: str | None) -> None:
@@ -147,4 +147,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Says nothing: the address holds the token."""
+        """Logs nothing, because the address holds the token."""

@@ -1,7 +1,7 @@
-"""Writes the page: one HTML file with its style, its script and its data, and nothing else.
+"""Writes the page: one HTML file that contains its style, script and data.
 
 The content security policy names the style and the script by their hashes and allows
-nothing more. The data is JSON, compressed, in base64: no letter of it can end an element.
+nothing else. The data is compressed JSON in base64: no letter of it can end an element.
 """
 
 import base64
@@ -17,7 +17,7 @@ import msgspec
 
 from gitcp.view.document import Page
 
-# In the order in which they depend on each other.
+# In the order of their dependencies.
 SCRIPTS = (
     "dom.js",
     "data.js",
@@ -34,25 +34,25 @@ SCRIPTS = (
     "main.js",
 )
 _LEVEL = 6
-# Bytes of a piece that is compressed by itself; of what is before it a piece may speak of so
-# many.
+# Bytes of a piece that is compressed by itself, and of the text before a piece that it may refer
+# to.
 _PIECE = 1 << 20
 _WINDOW = 1 << 15
-# Of a stream of gzip: deflated, no name, no time, no system.
+# The header of a gzip stream: deflated, no name, no time, no system.
 _HEAD = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
 
 
 def packed(page: Page) -> bytes:
-    """Returns the data of a page, compressed; the same page gives the same bytes."""
+    """Returns the compressed data of a page; the same page gives the same bytes."""
     return zipped(msgspec.json.encode(page))
 
 
 def zipped(data: bytes, piece: int = _PIECE) -> bytes:
-    """Returns bytes as one stream of gzip, whose pieces are compressed at the same time."""
+    """Returns bytes as one gzip stream, whose pieces are compressed at the same time."""
     starts = range(0, max(len(data), 1), piece)
 
     def part(start: int) -> bytes:
-        # What stands before a piece helps as if it were one.
+        # With the text before it, a piece compresses as well as within one stream.
         before = data[max(0, start - _WINDOW) : start]
         how = (_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL)
         made = zlib.compressobj(*how, zlib.Z_DEFAULT_STRATEGY, before)
@@ -67,7 +67,7 @@ def zipped(data: bytes, piece: int = _PIECE) -> bytes:
 
 
 def written(page: Page, *, live: str = "") -> bytes:
-    """Returns the whole page; with the name of its state, `live`, it asks its server for more."""
+    """Returns the whole page; with `live`, the name of its state, it asks a server for news."""
     return b"".join(_parts(page, live=live))
 
 
@@ -85,7 +85,7 @@ def policy(*, live: bool) -> str:
 
 
 def _parts(page: Page, *, live: str) -> Iterator[bytes]:
-    """Yields the page piece by piece: the template between what it has places for."""
+    """Yields the page piece by piece: parts of the template, and the content between them."""
     title = f"{page.session} · {page.project}" if page.project else page.session
     filled = {
         "policy": html.escape(policy(live=bool(live))),

@@ -1,4 +1,4 @@
-"""A store that caches checkpoints: a page reads the same ones many times."""
+"""A store that caches checkpoints, because a page reads the same ones many times."""
 
 import copy
 
@@ -8,7 +8,7 @@ from gitcp.store.store import Store
 
 
 class _Remembered(Store):
-    """A store to read from, for as long as nothing is pruned."""
+    """A store to read from as long as nothing is pruned."""
 
     def __init__(self, store: Store) -> None:
         self._found: dict[bytes, Checkpoint | None] = {}
@@ -16,7 +16,7 @@ class _Remembered(Store):
         self.allowance.limit = store.allowance.limit
 
     def checkpoint(self, oid: str | bytes) -> Checkpoint | None:
-        """Returns what `Store.checkpoint` does, and the same object each time.
+        """Does the same as `Store.checkpoint`, but returns the same object each time.
 
         Raises:
             CorruptError: the commit is missing or damaged.
@@ -28,7 +28,7 @@ class _Remembered(Store):
 
 
 def remembering(workspace: Workspace) -> Workspace:
-    """Returns a workspace whose checkpoints are read once each."""
+    """Returns a workspace that reads each checkpoint only once."""
     again = copy.copy(workspace)
     again.store = _Remembered(workspace.store)
     return again

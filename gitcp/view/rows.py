@@ -26,7 +26,7 @@ from gitcp.view.talk import Talk
 
 
 class Wanted(NamedTuple):
-    """What of a session is shown: with `prompts_only` neither answers nor files."""
+    """The parts of a session to show: with `prompts_only` neither answers nor files."""
 
     prompts_only: bool = False
     files: bool = True
@@ -39,11 +39,11 @@ def page_of(
     *,
     now: Callable[[], float],
 ) -> Page:
-    """Returns what the page of a session shows.
+    """Returns the page of a session.
 
     Raises:
         NotFoundError: there is no such branch.
-        CorruptError: nothing of it can be read.
+        CorruptError: no part of the session can be read.
     """
     workspace = remembering(workspace)
     unreadable: list[str] = []
@@ -141,7 +141,7 @@ def _numbers(spans: Iterable[Span]) -> list[int]:
 
 
 def _connect(rows: Sequence[Row], listed: Sequence[Listed]) -> None:
-    """Notes which row each follows: on a new branch the one that it was forked from."""
+    """Notes the row that each row follows; on a new branch, the row that it was forked from."""
     by_oid: dict[bytes, int] = {}
     for at, one in enumerate(listed):
         by_oid |= {bytes.fromhex(entry.commit): at for entry in one.row.entries}
@@ -175,7 +175,7 @@ def _tell(
     tips: Iterable[Checkpoint],
     unreadable: list[str],
 ) -> None:
-    """Adds what was said."""
+    """Adds the conversation to each row."""
     gone = {turn for tip in tips for turn in talk.taken_back(tip)}
     for row, one in zip(rows, listed, strict=True):
         try:
@@ -195,7 +195,7 @@ def _reason(
     listed: Sequence[Listed],
     unreadable: list[str],
 ) -> None:
-    """Adds the entries of the decision log that each row brought."""
+    """Adds the new entries of the decision log to each row."""
     store = workspace.store
     for row, one in zip(rows, listed, strict=True):
         if one.by_hand:
@@ -212,7 +212,7 @@ def _reason(
 
 
 def _entries(before: Checkpoint | None, end: Checkpoint) -> list[Reason]:
-    """Returns the entries of the segments that a state has and the one before has not."""
+    """Returns the entries of the segments that the state before lacks."""
     if before is not None and before.log_tree == end.log_tree:
         return []
     new = logs.segments(end.log_tree, layout.DECISIONS, end.objects.tree)
@@ -236,7 +236,7 @@ def _entries(before: Checkpoint | None, end: Checkpoint) -> list[Reason]:
 
 
 def _selected(listed: Sequence[Listed], ident: str | None) -> int | None:
-    """Returns the place of the row that holds a checkpoint."""
+    """Returns the index of the row that holds a checkpoint."""
     if ident is None:
         return None
     for at, one in enumerate(listed):

@@ -1,4 +1,4 @@
-"""Renders the page of a running session again whenever the session has changed, for `Live`."""
+"""Renders the page of a session again whenever the session has changed, for `Live`."""
 
 import hashlib
 import time
@@ -14,7 +14,7 @@ from gitcp.view.rows import Wanted, page_of
 
 
 class Served(NamedTuple):
-    """A session, and what is served of it."""
+    """A session, and the content to serve of it."""
 
     chosen: Chosen
     source: Source
@@ -23,10 +23,10 @@ class Served(NamedTuple):
 def serve(
     directory: str, selector: str | None, wanted: Wanted, *, bare: bool
 ) -> Served:
-    """Returns what `Live` serves of the session that `[SEL|SESSION]` names.
+    """Returns the content that `Live` serves for the session that `[SEL|SESSION]` names.
 
-    Each look opens the repository for itself: what it reads stays until it is over, and
-    a prune need not wait for the server.
+    Each rendering opens the repository by itself: its objects stay until it is done, and a
+    prune need not wait for the server.
 
     Raises:
         NotFoundError, AmbiguousError, UsageError: see `choose`.

@@ -1,7 +1,7 @@
 """Reads the conversation of each row: prompts, texts, tool calls with results, in order.
 
-Each record is read once, whichever rows of a session have it: a row brings the segments
-that the checkpoint before it did not have.
+Each record is read once, even if several rows have it: a row adds the segments that the
+checkpoint before it did not have.
 """
 
 from collections.abc import Iterator
@@ -24,17 +24,18 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
 from gitcp.view.document import Spoken, Step
 
-# Characters of a tool's output that are kept: of its beginning, and of its end.
+# Characters to keep of a tool's output: of its beginning, and of its end.
 _OUTPUT = 4_000
 _END = 1_000
-# Of one text; a page with more opens slowly, and `gitcp messages` has it all.
+# Characters of one text; a larger page would open slowly, and `gitcp messages` shows it all.
 _TEXT = 2_000_000
-# Bytes of what was said elsewhere, of all rows together: laid out it takes many times that.
+# Bytes of conversations made elsewhere, in all rows together: in memory they take many times
+# more.
 _FOREIGN = 8 * 1024 * 1024
 _IDS = ("id", "call_id", "callID", "tool_use_id", "tool_call_id")
 _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _FAILED = frozenset({"error", "cancelled", "failed"})
-# What a restore brings back was said before.
+# These checkpoints repeat a conversation that was shown before.
 _REPEATS = frozenset({"restore", "before-restore", "fork"})
 
 
@@ -45,14 +46,14 @@ class Talk:
         self._store = store
         self._prompts_only = prompts_only
         self._left = _FOREIGN
-        # Of each source: the segments of the longest state seen, and where each ends.
+        # For each source: the segments of the longest state seen, and the end of each.
         self._known: dict[str, tuple[list[bytes], list[int]]] = {}
         # Segments that are read before they are shown.
         self._read: dict[bytes, bytes] = {}
         self.notes: list[str] = []
 
     def begin(self, tips: list[Checkpoint]) -> None:
-        """Takes the newest checkpoints of the branches: what most others are parts of."""
+        """Reads the newest checkpoints of the branches, which contain most others."""
         for tip in tips:
             held = tip.manifest.conversation
             if held is not None and tip.origin.logs is None:
@@ -60,7 +61,7 @@ class Talk:
                     self._known[held.source] = self._measured(tip, held)
 
     def of(self, listed: Listed) -> list[Spoken]:
-        """Returns what was said in a row.
+        """Returns the conversation of a row.
 
         Raises:
             CorruptError: a segment is missing or damaged.
@@ -84,7 +85,7 @@ class Talk:
         return found
 
     def taken_back(self, tip: Checkpoint) -> frozenset[tuple[str, float | None]]:
-        """Returns prompt and time of the turns that the user took back in the client."""
+        """Returns prompt and time of the turns that the user rewound in the client."""
         held = tip.manifest.conversation
         if held is None or tip.origin.logs is not None or not registry.known(held.kind):
             return frozenset()
@@ -121,7 +122,7 @@ class Talk:
                 self._read.pop(oid) if oid in self._read else end.objects.blob(oid)
                 for oid in wanted
             )
-        # A client has rewritten its file, or took turns back.
+        # The client has rewritten its file, or rewound turns.
         return new_records(self._store, first, end)
 
     def _measured(
@@ -145,7 +146,7 @@ def _asked(raw: bytes) -> frozenset[tuple[str, float | None]]:
 
 
 def spoken(raw: bytes) -> list[Spoken]:
-    """Returns the turns in records, with everything that a reader may want of them."""
+    """Returns the turns in records, with all details that the page shows."""
     found: list[Spoken] = []
     calls: dict[str, Step] = {}
     for message in conversation.messages(raw):
@@ -163,7 +164,7 @@ def spoken(raw: bytes) -> list[Spoken]:
 
 
 def _steps(message: dict[str, Any], calls: dict[str, Step]) -> Iterator[Step]:
-    """Yields what was said and called; results go to the calls that they answer."""
+    """Yields texts and calls; adds results to the calls that they answer."""
     role = conversation.role(message)
     by_agent = role is not None and role not in _NOT_AGENTS
     payload = message.get("payload")
@@ -228,7 +229,7 @@ def _answer(block: dict[str, Any], calls: dict[str, Step]) -> None:
 
 
 def _shown(value: Any) -> str:
-    """Returns the texts in a result, whatever its shape."""
+    """Returns the texts in a result of any shape."""
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, list):

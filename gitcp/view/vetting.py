@@ -1,8 +1,8 @@
 """Scans a page for secrets; refuses the page, or redacts them.
 
-What is scanned is what a reader of the page could read: of the files both sides of
-each patch, without the signs before their lines. What was clean is remembered beside what
-a push found clean.
+The scan covers everything that a reader of the page could read: of files, both sides of each
+patch, without the signs before their lines. Clean texts are remembered in the same cache as
+those that a push found clean.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ from gitcp.secrets.scanner import Hit, Scanner
 from gitcp.secrets.shared_work import Work, scan_all
 from gitcp.view.document import File, Page, Row
 
-# A value in a row that is still found after so many rounds goes with all around it.
+# If a value is still found after so many rounds, the whole text around it is removed.
 _ROUNDS = 3
 _DIGEST = 12
 
 
 class Vetted(NamedTuple):
-    """A page that may be written; what was found in it, and what was let through by name."""
+    """A page that may be written, its findings, and those allowed by fingerprint."""
 
     page: Page
     findings: tuple[Finding, ...]
@@ -37,9 +37,9 @@ class Vetted(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A text of a row: of its talk, its reasons, its names, or one side of a patch.
+    """A text of a row: of its conversation, its reasons, its names, or one side of a patch.
 
-    `lines` are the numbers that its lines have in the file.
+    `lines` are the numbers of its lines in the file.
     """
 
     kind: str
@@ -55,14 +55,14 @@ class _Found(NamedTuple):
 
 
 class Vetting:
-    """Finds secrets for a page, and says how to treat them; made before the page is."""
+    """Finds secrets for a page, and decides about them; made before the page."""
 
     def __init__(
         self, workspace: Workspace, *, allow: Sequence[str] = (), redact: bool = False
     ) -> None:
-        """With `redact` fingerprints stand for secrets in the page.
+        """With `redact`, fingerprints replace secrets in the page.
 
-        If nothing was scanned before, the rules are loaded while the page is made.
+        If no scan ran before, the rules load while the page is made.
 
         Raises:
             UsageError: a value of `allow` is not a fingerprint.
@@ -85,10 +85,11 @@ class Vetting:
         doing: str,
         progress: Callable[[int], None] | None = None,
     ) -> Vetted:
-        """Returns a page without secrets, if `redact`, or one in which there are none.
+        """Returns the page; with `redact`, fingerprints replace its secrets.
 
         Raises:
-            SecretsFoundError: there are some, and `gitcp.secrets` is `block`.
+            SecretsFoundError: the page holds secrets, `gitcp.secrets` is `block`, and
+                `redact` was not given.
         """
         if self._looks is None:
             return Vetted(page, (), ())
@@ -141,7 +142,7 @@ def _look(
 
 
 def _rows(page: Page) -> list[Row]:
-    """Returns the rows of a page, and before them one with what stands above all."""
+    """Returns the rows of a page, after one with the texts above all rows."""
     head = Row(id="", lane=0, at="", kind="save", trigger="", prompt=page.session)
     branches = [name for one in page.lanes for name in (one.session, one.branch)]
     head.note = "\n".join((page.project, *branches, *page.notes))
@@ -180,7 +181,7 @@ def _pieces(row: Row) -> Iterator[_Piece]:
 
 
 def _sides(file: File) -> Iterator[_Piece]:
-    """Yields both sides of a patch, as they stand in the file."""
+    """Yields both sides of a patch, as they are in the file."""
     if not file.patch:
         return
     sides: tuple[list[str], list[str]] = ([], [])
@@ -191,7 +192,7 @@ def _sides(file: File) -> Iterator[_Piece]:
         if line.startswith("@@ "):
             words = line.split(" ", 3)
             at = [int(word[1:].split(",")[0]) - 1 for word in words[1:3]]
-            # git repeats the line that a function begins with there.
+            # git repeats the first line of a function there.
             shown = line.rpartition("@@")[2]
         for side, sign in enumerate("-+"):
             if shown[:1] in {" ", sign}:
@@ -204,7 +205,7 @@ def _sides(file: File) -> Iterator[_Piece]:
 
 
 def _findings(page: Page, found: Sequence[_Found]) -> Iterator[Finding]:
-    """Yields what was found, each secret once with its places."""
+    """Yields the findings, each secret once with its places."""
     by_name: dict[str, tuple[str, dict[Place, None]]] = {}
     names = {
         one.hit.value.decode("utf-8", "replace"): one.hit.fingerprint for one in found
@@ -233,10 +234,10 @@ def _findings(page: Page, found: Sequence[_Found]) -> Iterator[Finding]:
 def _redacted(
     scanner: Scanner, page: Page, bad: Sequence[_Found], allowed: frozenset[str]
 ) -> Page:
-    """Returns a page in which fingerprints stand for secrets.
+    """Returns a page in which fingerprints replace secrets.
 
-    What is found once more, as it was written in a way that cannot be replaced, goes with
-    the whole text around it.
+    If a secret is found again, because its notation cannot be replaced, the whole text around
+    it is removed.
     """
     for _ in range(_ROUNDS):
         values = {one.hit.value: one.hit.fingerprint for one in bad if one.hit.value}
@@ -266,7 +267,7 @@ def _again(scanner: Scanner, page: Page, allowed: frozenset[str]) -> list[_Found
 
 
 def _blank(one: _Found) -> None:
-    """Takes out all texts of the kind that a secret is still in."""
+    """Removes all texts of the kind that a secret is still in."""
     row, piece, _ = one
     match piece.kind:
         case "conversation":
