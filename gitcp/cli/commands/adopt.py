@@ -15,7 +15,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.sync import from_folder
 from gitcp.sync.outcome import FORKED, Outcome
 
-# So many numbers are named; --json has them all.
+# So many numbers are listed; --json has them all.
 _SHOWN = 20
 
 
@@ -59,7 +59,7 @@ def adopt_command(out: Output, store: str | None, yes: bool) -> None:
 
 
 def _chosen(out: Output, workspace: Workspace, store: str | None, *, yes: bool) -> str:
-    """Returns the name of the store to move, once the user agreed to it."""
+    """Returns the name of the store to move, once the user has agreed to it."""
     top = Path(os.path.realpath(workspace.top))
     found = folders.of_folder(top) if store is None else folders.named(store)
     if found is None:

@@ -1,4 +1,4 @@
-"""`gitcp undo --effects`: undoes what steps did outside the project."""
+"""`gitcp undo --effects`: undoes the effects of steps outside the project."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def undo_effects(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    """Undoes what steps did since a checkpoint, newest first."""
+    """Undoes the effects of steps since a checkpoint, newest first."""
     engine = Engine(workspace, workspace.current())
     target = select(workspace, to) if to is not None else None
     calls = compensate.plan(engine, target)

@@ -26,7 +26,7 @@ def config_command(
     repository's own configuration. To change a setting for all your repositories, use
     `git config --global gitcp.KEY VALUE`.
     """
-    # Not the whole workspace: a setting that makes no sense has to be mendable.
+    # Do not open the whole workspace: users must be able to repair an invalid setting.
     repository = config.repository_around(out.directory)
     if key is None:
         _print(out, [config.get(repository, name) for name in KNOWN], whole=True)

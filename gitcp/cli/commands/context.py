@@ -15,11 +15,11 @@ from gitcp.project.workspace import Workspace
 def _briefing(
     workspace: Workspace, selector: str | None, where: str | None
 ) -> tuple[Checkpoint, str]:
-    """Returns the checkpoint that is meant, and what a conversation has to know there."""
+    """Returns the selected checkpoint, and the briefing for a conversation there."""
     if where is not None:
         checkpoint = newest_in(workspace, where)
         return checkpoint, briefing.context(checkpoint)
-    # In a bare repository there is no work tree, and before the first save nothing.
+    # A bare repository has no work tree, and before the first save there is nothing.
     if selector in {None, LAST} and not workspace.bare:
         gathered = reasons.of_work_tree(workspace, pending=True)
         if gathered.newest is not None:

@@ -70,7 +70,7 @@ def decide_command(
 
 
 class _Log(NamedTuple):
-    """Entries, the checkpoint that they are of, and which of them were taken back."""
+    """Entries, their checkpoint, and those of them that were taken back."""
 
     checkpoint: Checkpoint
     entries: list[Decision]
@@ -107,16 +107,16 @@ def _pattern(text: str) -> re.Pattern[str]:
 def _about(
     out: Output, workspace: Workspace, log: _Log, path: str | None
 ) -> Callable[[Decision], bool]:
-    """Returns what tells whether an entry is about a path; None is any path."""
+    """Returns a function that tells whether an entry is about a path; None is any path."""
     if path is None:
         return lambda _: True
     raw = path_inside(out, workspace.top, path)
     inside = os.fsdecode(raw)
     if not inside:
         return lambda _: True
-    # Entries keep paths as they were written; here it may be written in another way.
+    # Entries keep paths as they were written; the command line may spell the path otherwise.
     names = {path.rstrip("/"), inside}
-    # One that names no path is about what its turn changed.
+    # An entry without paths is about the files that its turn changed.
     unnamed = [entry for entry in log.entries if not entry.paths]
     grounds = find_grounds(workspace, unnamed)
     touching = {entry for entry in grounds if grounds[entry].touches([raw])}
@@ -158,7 +158,7 @@ def decisions_command(
     pattern = _pattern(grep or "")
     workspace = reader(out, paged=True)
     log = _log_of(workspace, selector, where)
-    # What waits belongs to no session yet.
+    # A pending entry belongs to no session yet.
     pending = pending_decisions.pending(workspace) if where is None else []
 
     about = _about(out, workspace, log, path)

@@ -79,7 +79,7 @@ def _show(out: Output, event: Title | Remark | Command | DemoCheck) -> None:
             for number, part in enumerate(line.split("\n")):
                 sign = "$" if number == 0 else ">"
                 out.print(f"  {out.style(f'{sign} {part}', bold=True)}")
-            # Our own output, colours included: of a project that we wrote ourselves.
+            # This is our own output, with colours, of a project that we wrote ourselves.
             for said in done.output.splitlines():
                 out.raw(b"    " + said + b"\n")
             if done.status:

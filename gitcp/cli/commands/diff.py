@@ -1,4 +1,4 @@
-"""`gitcp diff`: prints what differs between two checkpoints, or the work tree."""
+"""`gitcp diff`: prints the differences between two checkpoints, or to the work tree."""
 
 import os
 from contextlib import suppress
@@ -72,14 +72,14 @@ def diff_command(
 
 
 def _ends(workspace: Workspace, first: str) -> tuple[Checkpoint, Checkpoint | None]:
-    """Returns A and, where the first argument is `A..B`, B."""
+    """Returns A, and B if the first argument is `A..B`."""
     begin, dots, end = first.partition("..")
     if not dots:
         return select(workspace, first), None
     try:
         return select(workspace, begin or LAST), select(workspace, end or LAST)
     except (NotFoundError, UsageError):
-        # The name of a session, and so a selector, may have two dots in it.
+        # The name of a session, and so a selector, may contain two dots.
         with suppress(NotFoundError, UsageError):
             return select(workspace, first), None
         raise
@@ -92,7 +92,7 @@ def _second(
     rest: tuple[str, ...],
     new: Checkpoint | None,
 ) -> tuple[Checkpoint | None, list[bytes]]:
-    """Returns B, if it is known or the first of the arguments, and the paths."""
+    """Returns B, which may be known or be the first argument, and the paths."""
     words = list(rest)
     if words and new is None:
         try:

@@ -1,4 +1,4 @@
-"""`gitcp doctor`: prints what keeps gitcp from working here."""
+"""`gitcp doctor`: prints the problems that keep gitcp from working here."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -97,7 +97,7 @@ def _try(out: Output, agent: str) -> int:
 
 def _agents(out: Output) -> list[AgentHealth]:
     workspace: Workspace | None = None
-    # The checks have reported why there is none.
+    # The checks have reported why there is no workspace.
     with suppress(GitcpError):
         workspace = open_workspace(out.directory)
     top = workspace.top if workspace else None

@@ -64,5 +64,5 @@ def cat_command(out: Output, selector: str, path: str) -> None:
 
 
 def _top(out: Output, workspace: Workspace) -> Path:
-    """Returns what paths are relative to; a bare repository stands for its own top."""
+    """Returns the directory that paths are relative to; for a bare repository, its own."""
     return Path(out.directory) if workspace.bare else workspace.top

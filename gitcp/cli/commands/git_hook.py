@@ -18,9 +18,9 @@ from gitcp.project.hook_log import write
 if TYPE_CHECKING:
     from gitcp.project.workspace import Workspace
 
-# Of `hookTimeout`: the rest is for starting and for the log.
+# The part of `hookTimeout` for the work: the rest is for starting and for the log.
 _SHARE = 0.8
-# Of it, the share in which large new files may be read.
+# The part of that time in which large new files may be read.
 _FOR_FILES = 0.5
 
 
@@ -54,13 +54,14 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
     if name == "pre-push":
         remote = _given(arguments, 0, "PRE_COMMIT_REMOTE_NAME")
         settings = workspace.settings.sharing
-        # The same place and no other: what is pushed elsewhere is another matter.
+        # Only for gitcp's own remote: a push to another remote does not concern it.
         if settings.auto_push != OFF and remote == settings.remote:
             done = _push(directory, remote, workspace)
             write(directory, what, started, done)
         return
     few_reads = workspace.repository.objects.few_reads()
-    # The script ends a gitcp that takes the whole time; this one still says that it did.
+    # The script kills a gitcp that takes the whole time; a shorter limit leaves time to log
+    # that.
     timeout = workspace.settings.hook_timeout
     workspace.deadline = started + timeout * _FOR_FILES
     left = timeout * _SHARE - (time.monotonic() - started)
@@ -99,7 +100,7 @@ def _work(directory: str, name: str, arguments: list[str], started: float) -> No
 
 @contextmanager
 def _remembered(directory: Path) -> Iterator[None]:
-    """Notes that time ran out: the next hook of the same command does not try again."""
+    """Notes that time ran out, so that the next hook of the same command does not try again."""
     try:
         yield
     except OutOfTimeError:
@@ -109,11 +110,11 @@ def _remembered(directory: Path) -> Iterator[None]:
 
 
 def _push(directory: str, remote: str, workspace: "Workspace") -> str:
-    """Does `gitcp push`, beside the push of the user, and returns what it said.
+    """Runs `gitcp push` beside the user's push, and returns its output.
 
-    The user does not wait for it, and there is no terminal to ask at; its limits are
-    those of any transfer. It refuses secrets as the command does; a branch that diverged
-    goes as the fork that it is, so that nothing stays unshared.
+    The user does not wait for it, and there is no terminal to ask at; its limits are those of
+    any transfer. It refuses secrets as the command does. It pushes a diverged branch as a
+    fork, so that nothing stays unshared.
     """
     import tempfile
 
@@ -131,20 +132,20 @@ def _push(directory: str, remote: str, workspace: "Workspace") -> str:
         text = output.read().decode("utf-8", "replace").strip()
     if not status:
         return f"pushed to {remote}: {text or 'done'}"
-    # `status` and `log` show it: a person does not read this log without asking.
+    # `status` and `log` show it, because users do not read the hooks' log by themselves.
     failed_push.note(workspace.repository, remote, text)
     return f"failed: {text}"
 
 
 def _given(arguments: list[str], at: int, variable: str) -> str:
-    """Returns an argument; pre-commit keeps some from hooks and sets variables."""
+    """Returns an argument; pre-commit passes some of them only as variables."""
     if len(arguments) > at:
         return arguments[at]
     return os.environ.get(variable, "") if variable else ""
 
 
 def _is_meant(git_dir: Path) -> bool:
-    """Whether the repository around here is the one whose hook this is.
+    """Whether the repository around the current directory is the hook's own.
 
     `git --git-dir=… --work-tree=…` runs the hooks of a repository in the files of another.
     """

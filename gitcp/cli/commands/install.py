@@ -34,7 +34,7 @@ _what = click.argument(
 
 
 def _place(out: Output) -> tuple[ClientPlaces, str | None]:
-    """Returns where clients are looked for, and what to say where hooks do nothing."""
+    """Returns where to look for clients, and a note if hooks do nothing there."""
     try:
         return resume.place(repository_around(out.directory).top), None
     except UnsureFolderError as exc:
@@ -44,14 +44,14 @@ def _place(out: Output) -> tuple[ClientPlaces, str | None]:
             "this folder is not in a git repository: hooks do nothing here until"
             " you run `gitcp save --init`"
         )
-    # What belongs to the user can be installed from anywhere.
+    # The user's own hooks can be installed from any directory.
     return resume.place(None), note
 
 
 def _all(
     out: Output, what: tuple[str, ...], schema: str, work: Any
 ) -> list[tuple[str, Done]]:
-    """Does one thing after the other; what is done is told, also where one fails."""
+    """Does the work for one thing after the other; reports those done even if one fails."""
     done: list[tuple[str, Done]] = []
     failure: GitcpError | None = None
     for name in dict.fromkeys(what):
@@ -83,7 +83,7 @@ def _show(out: Output, done: list[tuple[str, Done]], schema: str) -> None:
 
 
 def _chosen(out: Output, place: ClientPlaces, scope: str | None) -> tuple[str, ...]:
-    """Asks which of the clients that are here get hooks.
+    """Asks which of the clients on this machine get hooks.
 
     Raises:
         UsageError: no client is without hooks, or there is no terminal to ask at.

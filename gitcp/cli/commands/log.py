@@ -21,18 +21,18 @@ from gitcp.cli.unshared import tell_failed_push_once
 from gitcp.errors import UsageError
 from gitcp.project.workspace import Workspace, may_have_been_private
 
-# How many rows are listed where no number is given: a screen or two.
+# How many rows are listed by default: a screen or two.
 _ROWS = 30
 
 
 class _Graph:
-    """Columns of a graph: one for each line that is still to be continued."""
+    """Columns of a graph: one for each line that continues below."""
 
     def __init__(self) -> None:
         self._columns: list[bytes] = []
 
     def row(self, checkpoint: Checkpoint) -> str:
-        """Returns the marks for a checkpoint's line; `/` where a fork joins it."""
+        """Returns the marks for a checkpoint's line; `/` if a fork joins it."""
         mine = [at for at, oid in enumerate(self._columns) if oid == checkpoint.oid]
         if not mine:
             self._columns.append(checkpoint.oid)
@@ -116,7 +116,7 @@ def _scope(
     workspace: Workspace, where: str | None, *, everything: bool, imported: bool
 ) -> Scope:
     if everything or where is None:
-        # No work tree is on any branch of a bare store.
+        # A bare store has no work tree on any of its branches.
         return Scope(everything=everything or workspace.bare, imported=imported)
     from gitcp.checkpoints.in_session import named
 
@@ -184,7 +184,7 @@ def log_command(
     """
     workspace = _opened(out)
     unreadable: list[str] = []
-    # A graph has all branches and every checkpoint: a line leads from one to the next.
+    # A graph shows all branches and every checkpoint, because its lines connect them.
     everything, full = everything or (graph and where is None), full or graph
     scope = _scope(workspace, where, everything=everything, imported=imported)
     found = find(workspace, scope, unreadable)
@@ -194,7 +194,7 @@ def log_command(
         shown = list(islice(rows, count))
         out.document(_documents(workspace, found, shown, unreadable))
         return left_out(out, unreadable)
-    # What is searched for is wanted whole, and so is the repository.
+    # A search covers whole turns, and the whole repository.
     searched = filters != Filters() or everything or imported
     limit = count or (None if searched else _ROWS)
     page = LogPage(out, workspace, filters.paths, full=full)

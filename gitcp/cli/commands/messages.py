@@ -119,7 +119,7 @@ def _turns(out: Output, workspace: Workspace, checkpoint: Checkpoint) -> None:
 
 
 def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:
-    """Gives the stored bytes, piece by piece."""
+    """Writes the stored bytes, piece by piece."""
     if file is None or file == "-":
         for chunk in checkpoint.conversation_stream():
             out.raw(chunk)
@@ -131,9 +131,9 @@ def _bytes(out: Output, checkpoint: Checkpoint, file: str | None) -> None:
 
 
 def _write(path: Path, chunks: Iterable[bytes]) -> int:
-    """Writes a file in one step and returns its size; what is no file is written to.
+    """Replaces a file atomically and returns its size; writes directly to a device.
 
-    A file in place of /dev/null would break every program of the machine.
+    A file in place of /dev/null would break every program on the machine.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:

@@ -137,7 +137,7 @@ def _restore_here(
     yes: bool,
     dry_run: bool,
 ) -> None:
-    # A plan that is not shown is made once only, under the lock.
+    # If no plan is shown, the plan is made only once, under the lock.
     shown = dry_run or not yes
     plan = restore_plan.plan_restore(workspace, request) if shown else None
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)
@@ -146,13 +146,13 @@ def _restore_here(
 def _chosen(
     out: Output, workspace: Workspace, selector: str | None, *, asks: bool, bare: bool
 ) -> Checkpoint | None:
-    """Returns what to restore; None if the picker has done all that was wanted.
+    """Returns the checkpoint to restore; None if the picker has done all the work.
 
-    With `asks` a user at a terminal may choose: in the picker, if the command is `bare`,
-    as a picker knows no options.
+    With `asks` a user at a terminal may choose: in the picker only if the command is `bare`,
+    because the picker does not know options.
 
     Raises:
-        UsageError: nothing was named, and there is no terminal to ask at.
+        UsageError: no checkpoint was named, and there is no terminal to ask at.
     """
     if selector is not None:
         return select(workspace, selector)
@@ -257,7 +257,7 @@ def _write_bare(
     *,
     trust: bool,
 ) -> bool:
-    """Writes the files of a commit, however damaged the repository is; the last way out.
+    """Writes the files of a commit from a repository with any damage, as a last resort.
 
     Returns False if no directory is given, or the selector is not a commit made here.
     """

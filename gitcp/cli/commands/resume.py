@@ -121,7 +121,7 @@ def _continued(
         return HandedOver(there, IN_PLACE, {})
     tip = workspace.store.tip(chosen.session, chosen.branch)
     if tip != chosen:
-        # What is said from now on follows what was said up to there.
+        # Later messages follow the conversation up to that checkpoint.
         from gitcp.checkpoints.restore import restore
 
         request = request_restore(chosen, files=False, trust=trust)

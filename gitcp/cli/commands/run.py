@@ -107,7 +107,7 @@ def run_command(
         directory=Path(out.directory),
         note=note,
         rollback=rollback_on_failure,
-        # With --json stdout is for the document alone.
+        # With --json, stdout is only for the document.
         out=sys.stderr.fileno() if out.json else sys.stdout.fileno(),
     )
     if out.json:

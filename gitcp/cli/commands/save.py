@@ -13,7 +13,7 @@ _ACTIVE = "--active"
 
 
 def _spread(args: list[str]) -> list[str]:
-    """Gives each of the paths after one `--active` an option of its own."""
+    """Gives each path after an `--active` an option of its own."""
     spread: list[str] = []
     active = False
     for arg in args:
@@ -28,7 +28,7 @@ def _spread(args: list[str]) -> list[str]:
 class _Ordered(Command):
     """Remembers the order of the log entries, which `--why` refers to.
 
-    Takes several paths after `--active`: a save has no arguments that they could be.
+    Accepts several paths after `--active`, because a save has no positional arguments.
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

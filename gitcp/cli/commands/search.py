@@ -21,7 +21,7 @@ _HITS = 10
 
 
 def _place(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> set[str]:
-    """Returns the places to search; the singular of one will do as well."""
+    """Returns the places to search; accepts their singular as well."""
     plural = {name.removesuffix("s"): name for name in _PLACES}
     places = {plural.get(name, name) for name in given}
     for name in sorted(places.difference(_PLACES)):
@@ -140,7 +140,7 @@ def _show(out: Output, hit: "Hit") -> None:
 
 
 def _marked(out: Output, excerpt: "Excerpt") -> str:
-    """Returns an excerpt with what was found marked: bold, or in brackets."""
+    """Returns an excerpt with its matches in bold, or in brackets."""
     parts: list[str] = []
     at = 0
     for start, end in excerpt.marks:

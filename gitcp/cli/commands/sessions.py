@@ -44,8 +44,8 @@ def _table(
     *,
     whole_names: bool = False,
 ) -> None:
-    """Prints a line for each branch: its name for `-s`, how old it is, what it is about."""
-    # There may be ten thousand: printed at once, and nothing is done twice.
+    """Prints a line for each branch: its name for `-s`, its age, its subject."""
+    # There may be ten thousand branches, so print all lines at once.
     names = [
         one_line(
             branch.session
@@ -72,7 +72,7 @@ def _table(
 
 
 def _about(workspace: Workspace, branch: ListedBranch) -> str:
-    """Returns what a branch is about: who was asked what, else its newest note."""
+    """Returns a branch's subject: the client and prompt, or else its newest note."""
     if branch.agent:
         asked = f' · "{one_line(branch.asked)}"' if branch.asked else ""
         return f"{title_of(branch.agent)}{asked}"
@@ -161,7 +161,7 @@ def switch_command(
     workspace = writer(out)
     place = workspace.current().named(where)
     if "/" not in where:
-        # Switching to the current branch is never what is meant.
+        # A user never means to switch to the current branch.
         place = Current(place.session, MAIN)
     workspace.refuse_if_interrupted()
     if bring:

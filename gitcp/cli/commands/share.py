@@ -249,7 +249,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
 
 
 def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> None:
-    """Says how to continue, if anything is left to do."""
+    """Prints how to continue, if anything is left to do."""
     where = " in the repository of its name" if pulled.sharded else ""
     for ref in pulled.ignored:
         out.warn(

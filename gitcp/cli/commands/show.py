@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _LAST = 3
 _LINES = 200
 _SHOWN = 4
-# Lines of a prompt, from its beginning, and of an answer, to its end.
+# How many lines to show of a prompt's beginning, and of an answer's end.
 _SPOKEN = 12
 _TOOLS = 40
 
@@ -67,7 +67,7 @@ def _behind_document(behind: CommitStory | None) -> dict[str, Any] | None:
 
 
 def _show_behind(out: Output, behind: CommitStory) -> None:
-    """Says what the rest is about: all that led to a commit, not one checkpoint."""
+    """Prints that the rest is about all that led to a commit, not about one checkpoint."""
     total = sum(len(part.checkpoints) for part in behind.parts)
     number = "1 checkpoint" if total == 1 else f"{total} checkpoints, the last of them"
     name = f"the commit {behind.commit[:12]}"
@@ -166,10 +166,10 @@ def show_command(
 def _looked_up(
     out: Output, workspace: Workspace, selector: str | None, words: Sequence[str]
 ) -> Shown:
-    """Finds what is named; the first word may be a path, too, if it is no checkpoint.
+    """Finds the named checkpoint; the first word may be a path, too, if it is no selector.
 
     Raises:
-        NotFoundError: the word is neither.
+        NotFoundError: the word is neither a checkpoint nor a path.
     """
     try:
         checkpoint, behind = look_up(workspace, selector)
@@ -199,7 +199,7 @@ def _looked_up(
 
 
 def _is_known(path: bytes, workspace: Workspace, parts: Sequence[Part]) -> bool:
-    """Whether there is, or was, anything at a path."""
+    """Whether a path exists, or has existed."""
     if os.path.lexists(os.path.join(os.fsencode(workspace.top), path)):
         return True
     for part in parts:
@@ -218,7 +218,7 @@ def _document(
     checkpoint, turn = shown.checkpoint, shown.turn
     alone = shown
     if shown.behind is None:
-        # Of the checkpoint itself, on its branch: the turn has its own.
+        # The changes of the checkpoint itself, on its branch: the turn lists its own.
         own = Part(parent_of(workspace, checkpoint), (checkpoint,))
         alone = shown._replace(parts=(own,))
     changes = alone.changes()
@@ -309,7 +309,7 @@ def _show_manifest(out: Output, checkpoint: Checkpoint) -> None:
         fact("position", one_line(bytes(manifest.position).decode(), 100))
     if manifest.note and "\n" in manifest.note.strip():
         out.print()
-        # Indented: no line of a stranger's note is to look like a heading.
+        # Indented, so that no line of a foreign note looks like a heading.
         for line in answer_lines(manifest.note, columns):
             out.print(line)
 

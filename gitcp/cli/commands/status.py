@@ -109,8 +109,7 @@ def _size(workspace: Workspace) -> dict[str, int | bool]:
 
 
 def _at_work(workspace: Workspace, session: str | None) -> list[Binding]:
-    """Returns the agents that grow a branch now, or one of a session."""
-    # One that lost its branch has a say again when it is resumed.
+    """Returns the agents that append to a branch now, or to one of a session."""
     return [
         binding
         for binding in latest_first(workspace)
@@ -121,8 +120,7 @@ def _at_work(workspace: Workspace, session: str | None) -> list[Binding]:
 
 
 def _left_behind(workspace: Workspace) -> str | None:
-    """Returns the private store that `gitcp adopt` would move here, by its name."""
-    # The command itself does without: another user's state directory may be in the way.
+    """Returns the name of the private store that `gitcp adopt` would move here."""
     with suppress(GitcpError):
         if may_have_been_private(workspace):
             from gitcp.project import folders
@@ -153,7 +151,7 @@ def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> N
 
 
 def _show(out: Output, state: Status) -> None:
-    """Prints in three lines where the work tree is; more only where something is wrong."""
+    """Prints in three lines where the work tree is; more lines only if there is a problem."""
     if state.interrupted is not None:
         out.print(out.style("A restore was interrupted here.", fg="red", bold=True))
         out.print("  `gitcp restore --continue` finishes it, `--abort` undoes it")
@@ -211,7 +209,7 @@ def _what(state: Status) -> str:
 
 
 def _show_more(out: Output, state: Status) -> None:
-    """Prints what `-v` adds: every changed file, and the reasons that wait."""
+    """Prints what `-v` adds: every changed file, and the pending reasons."""
     for line in change_lines(out, state.changes):
         out.print(line)
     for entry in state.pending:

@@ -28,13 +28,13 @@ _COLORS = {
     "undo-failed": "red",
     "failed": "yellow",
 }
-# Names are padded to the longest of those that are no longer, and cut.
+# Names are padded to the longest name of up to 40 columns, and cut to 120.
 _WIDEST, _LONGEST = 40, 120
 _VERBS = ("list", "show", "answer", "affected", "repair")
 
 
 def state_of(engine: Engine, call: Call) -> str:
-    """Returns how a step stands, in the words of the interface."""
+    """Returns the state of a step, in the words of the JSON interface."""
     if call.state == OPEN:
         running = lease.is_running(
             engine.workspace.repository,
@@ -49,7 +49,7 @@ def state_of(engine: Engine, call: Call) -> str:
 
 
 def document(engine: Engine, call: Call) -> dict[str, Any]:
-    """Returns a step as the interface describes it."""
+    """Returns a step in the form of the JSON interface."""
     intent, result = call.intent, call.result
     undo = intent.undo
     return {
@@ -91,7 +91,7 @@ def line(out: Output, engine: Engine, call: Call, width: int = 0) -> str:
 
 
 def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
-    """Returns what asks about an interrupted step; None without a terminal."""
+    """Returns a function that asks about an interrupted step; None without a terminal."""
     if out.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return None
 
@@ -212,7 +212,7 @@ def _list(out: Output, engine: Engine) -> None:
 
 
 def _refuse_unknown(engine: Engine) -> None:
-    """A name with a typo must not read as nothing having been done."""
+    """Refuses unknown names: a mistyped name must not look like a step that never ran."""
     session, branch = place = engine.current.session, engine.current.branch
     known = any(one.branch == branch for one in engine.ledger.records())
     if known or engine.workspace.store.tip(*place) is not None:
@@ -225,7 +225,7 @@ def _refuse_unknown(engine: Engine) -> None:
 
 
 def _width(calls: Sequence[Call]) -> int:
-    """Returns how wide the names are; one that is very long sticks out."""
+    """Returns the width of the names' column; very long names exceed it."""
     widths = (len(one_line(show_call(one))) for one in calls)
     return max((one for one in widths if one <= _WIDEST), default=0)
 

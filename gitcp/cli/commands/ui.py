@@ -47,7 +47,7 @@ def can_pick() -> bool:
 
 
 def run_picker(out: Output) -> None:
-    """Shows the picker, and does in the terminal what was chosen."""
+    """Shows the picker, and carries out the chosen action in the terminal."""
     from gitcp.cli.picker.run import run
 
     run(out)

@@ -76,7 +76,7 @@ def undo_command(
             hint="`gitcp restore SEL` goes back to a checkpoint",
         )
     request = undo_request(workspace, trust=trust)._replace(force=force)
-    # A plan that is not shown is made once only, under the lock.
+    # If no plan is shown, the plan is made only once, under the lock.
     shown = dry_run or not yes
     plan = restore_plan.plan_restore(workspace, request) if shown else None
     carry_out(out, workspace, request, plan, yes=yes, dry_run=dry_run)

@@ -16,7 +16,7 @@ from gitcp.names import check_typed
 from gitcp.project.recovery import logs_set_aside
 from gitcp.project.workspace import Workspace
 
-# How long to look for what an older gitcp may have done, in seconds.
+# How long to look for possible mistakes of an older gitcp, in seconds.
 _DOUBTS = 20.0
 _SHOWN = 20
 

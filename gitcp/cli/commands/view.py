@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gitcp.view.rows import Wanted
     from gitcp.view.vetting import Vetted
 
-# What a page begins with: one that is there already may be replaced.
+# The beginning of a page: gitcp may replace an existing file that begins so.
 _OWN = b"<!doctype html>\n<!-- A page of gitcp:"
 
 
@@ -86,7 +86,7 @@ def write_page(out: Output, workspace: Workspace, selector: str) -> None:
     """Writes the page of a session to the temporary directory, as `gitcp view SEL` does.
 
     Raises:
-        SecretsFoundError: there are secrets in it.
+        SecretsFoundError: the session holds secrets.
     """
     from gitcp.view.chosen import choose
     from gitcp.view.rows import Wanted
@@ -100,10 +100,10 @@ def write_page(out: Output, workspace: Workspace, selector: str) -> None:
 def _refuse_beside_serve(
     file: str | None, *, redact: bool, allow: tuple[str, ...]
 ) -> None:
-    """Refuses options that are about a file.
+    """Refuses options that concern a file.
 
     Raises:
-        UsageError: such an option was given.
+        UsageError: an option that concerns a file was given.
     """
     if file is not None or redact or allow:
         raise UsageError(
@@ -113,11 +113,11 @@ def _refuse_beside_serve(
 
 
 def _check_target(path: Path) -> None:
-    """Refuses to replace what is no page.
+    """Refuses to replace a file that is not a page.
 
     Raises:
-        WouldOverwriteError: there is such a file.
-        UsageError: there is a directory, or none to write to.
+        WouldOverwriteError: the path is a file that is not a page.
+        UsageError: the path is a directory, or its directory is missing.
     """
     if path.is_dir():
         raise UsageError(f"{path} is a directory", hint="name a file in it")
@@ -153,7 +153,7 @@ def _vetted(
 
     def show_count(done: int) -> None:
         nonlocal shown
-        # Other processes look at most of the turns between.
+        # Other processes scan most of the turns between.
         if done >= shown + _TURNS:
             shown = done
             out.transient(f"looking for secrets: {done:,} turns")
@@ -211,11 +211,11 @@ def _document(
 
 
 def _put(path: Path | None, data: bytes) -> Path:
-    """Writes the page and returns where: without a path a new file for the user alone."""
+    """Writes the page and returns its path; by default a new file, readable by the user only."""
     if path is not None:
         with storage(f"writing {path}"):
             if path.exists() and not path.is_file():
-                # A file in place of /dev/null would break every program here.
+                # A file in place of /dev/null would break every program on the machine.
                 with path.open("wb") as device:
                     device.write(data)
             else:

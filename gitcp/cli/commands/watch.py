@@ -34,7 +34,7 @@ def watch_command(out: Output, minutes: str | None) -> None:
     out.note(f"a checkpoint every {seconds / 60:g} minutes; Ctrl-C stops it")
     for outcome in watch(workspace, fixed):
         if isinstance(outcome, GitcpError):
-            # The disk may be full for now, or a restore may be under way.
+            # The disk may be full for now, or a restore may be running.
             out.warn(f"nothing saved this time: {outcome.message}")
         elif out.json:
             out.document(

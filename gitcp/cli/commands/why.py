@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gitcp.checkpoints.why import Line, Origin
 
 _LINES = re.compile(r"(.+):([1-9]\d{0,8})(?:-([1-9]\d{0,8}))?", re.DOTALL)
-# Where no checkpoint has a line yet.
+# In place of a number, if no checkpoint has the line yet.
 _NOWHERE = "-"
 
 
@@ -65,7 +65,7 @@ def why_command(out: Output, target: str) -> None:
 def _target(
     out: Output, workspace: Workspace, text: str
 ) -> tuple[bytes, tuple[int, int] | None]:
-    """Returns the path and the lines that are named; a file may be called `a:1`, too."""
+    """Returns the named path and lines; a file's name may be `a:1`, too."""
     whole = path_inside(out, workspace.top, text)
     there = os.path.lexists(os.path.join(os.fsencode(workspace.top), whole))
     match = None if there else _LINES.fullmatch(text)
@@ -115,7 +115,7 @@ def _show_origin(
 
 
 def _who(origin: "Origin") -> str:
-    """Returns who wrote lines, as far as that is known, and what was asked."""
+    """Returns the author of lines, if known, and the prompt."""
     if origin.by == "agent":
         who = title_of(origin.agent) if origin.agent else "an agent"
         return f'{who}  "{one_line(origin.prompt)}"' if origin.prompt else who

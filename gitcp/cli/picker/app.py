@@ -26,14 +26,14 @@ from gitcp.cli.picker.window import Window
 if TYPE_CHECKING:
     from gitcp.cli.picker.first_paint import First
 
-# Seconds after which a thread that reads lets the keys through; Python's own is 5 ms.
+# Seconds after which a reading thread yields to the keys; Python's default is 5 ms.
 _SWITCH = 0.001
 _POLL = 1.0
 _AGES = 30.0
 
 
 class Picker(Window):
-    """The timeline on the left, the state that is selected on the right."""
+    """The timeline on the left, the selected state on the right."""
 
     CSS = """
     Screen { background: ansi_default; color: ansi_default; }
@@ -97,7 +97,7 @@ class Picker(Window):
 
     @property
     def narrow(self) -> bool:
-        """Whether there is room for one side only."""
+        """Whether there is room for only one side."""
         return self.size.width < bars.NARROW
 
     def on_resize(self, event: Resize) -> None:
@@ -119,7 +119,7 @@ class Picker(Window):
         self.tell()
 
     def focus_pane(self, *, on: bool) -> None:
-        """Has the keys go to the right side, or to the rows."""
+        """Directs the keys to the right side, or to the rows."""
         self.in_pane = on
         self.pane.active, self.rows.active = on, not on
         self.arrange()
@@ -127,7 +127,7 @@ class Picker(Window):
         self.rows.refresh()
 
     def show_full(self, page: Page | None) -> None:
-        """Shows a page over everything, or takes it away."""
+        """Shows a page over everything, or removes it."""
         if page is not None:
             self.full.put(page, keep=False)
         self.arrange()
@@ -138,7 +138,7 @@ class Picker(Window):
         self.tell()
 
     def ask(self, asking: Asking) -> None:
-        """Has a line typed."""
+        """Lets the user type a line."""
         self.asking = asking
         self.tell()
 
@@ -162,10 +162,10 @@ class Picker(Window):
     # --- keys -------------------------------------------------------------------------
 
     async def on_event(self, event: Event) -> None:
-        """Takes what is typed and pasted; Textual does with all else what it does.
+        """Handles keys and pasted text; Textual handles all other events.
 
-        Textual would use some keys at once and pass the others on to a widget first: of
-        `a b`, typed while it draws, the space came first.
+        Textual would handle some keys at once and pass the others on to a widget first: if a
+        user typed `a b` while it drew, the space came first.
         """
         if isinstance(event, Key):
             self._took(event)
@@ -177,7 +177,7 @@ class Picker(Window):
             await super().on_event(event)
 
     def interrupt(self) -> None:
-        """Leaves, as Ctrl-C leaves every command."""
+        """Ends the picker, as Ctrl-C ends every command."""
         self.interrupted = True
         self.exit(None)
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from gitcp.cli.emit import safe
 from gitcp.cli.picker.lines import Part
 
-# Longer than any name or path that is typed; what is pasted by mistake ends somewhere.
+# In characters: longer than any name or path that users type, to limit text pasted by mistake.
 _LONGEST = 400
 
 
 class Asking:
-    """What is requested, and what was typed so far.
+    """A question, and the text typed so far.
 
     `typed` is called at each change, `done` at Enter.
     """
@@ -29,16 +29,16 @@ class Asking:
         self.typed = typed
 
     def add(self, text: str) -> None:
-        """Takes what was typed or pasted: the first line, what can be printed of it."""
+        """Adds typed or pasted text: the printable characters of its first line."""
         kept = "".join(filter(str.isprintable, text.split("\n", 1)[0]))
         self._set(f"{self.text}{kept}"[:_LONGEST])
 
     def erase(self) -> None:
-        """Takes the last character back."""
+        """Removes the last character."""
         self._set(self.text[:-1])
 
     def clear(self) -> None:
-        """Takes everything back."""
+        """Removes all characters."""
         self._set("")
 
     def _set(self, text: str) -> None:
@@ -48,7 +48,7 @@ class Asking:
                 self.typed(text)
 
     def parts(self) -> tuple[Part, ...]:
-        """Returns the line as it is shown."""
+        """Returns the line as shown."""
         return (
             Part(f" {self.label} ", "bold"),
             Part(safe(self.text)),

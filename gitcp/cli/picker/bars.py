@@ -9,12 +9,12 @@ from gitcp.cli.picker.lines import BLANK, Line, Page, Part, line
 from gitcp.cli.picker.views import CHANGES, TABS
 from gitcp.cli.render import count
 
-# Below so many columns there is room for one side only.
+# Below so many columns there is room for only one side.
 NARROW = 72
 
 
 def title(directory: str, found: str, state: str) -> tuple[Part, ...]:
-    """Returns the first line: the project, how many rows there are, what is the matter."""
+    """Returns the first line: the project, the number of rows, and a state or problem."""
     parts = [
         Part(" gitcp ", "tab"),
         Part(f" {safe_path(directory)}  "),
@@ -26,24 +26,24 @@ def title(directory: str, found: str, state: str) -> tuple[Part, ...]:
 
 
 def rows_told(length: int) -> str:
-    """Returns how many rows there are."""
+    """Returns the number of rows, as text."""
     return count(length, "row")
 
 
 def left_width(room: int) -> int:
-    """Returns how many columns of a screen the rows have."""
+    """Returns the columns of a screen for the rows."""
     return room if room < NARROW else room * 9 // 20
 
 
 def right_width(room: int) -> int:
-    """Returns how many columns the right side has, beside a line and a space."""
+    """Returns the columns for the right side, without a line and a space."""
     return max(8, room if room < NARROW else room - left_width(room) - 2)
 
 
 def tabs(tab: str, room: int, *, now: bool) -> tuple[Part, ...]:
-    """Returns the names of the tabs, with their keys where there is room.
+    """Returns the names of the tabs, with their keys if there is room.
 
-    With `now` the changes are those against what is there now.
+    With `now` the changes are those against the present files.
     """
     own = {name: "against now" if now and name == CHANGES else name for name in TABS}
     names = [f" {at} {own[name]} " for at, name in enumerate(TABS, 1)]
@@ -60,7 +60,7 @@ def tabs(tab: str, room: int, *, now: bool) -> tuple[Part, ...]:
 def hints(
     pairs: Sequence[tuple[str, str]], room: int, last: Sequence[tuple[str, str]] = ()
 ) -> tuple[Part, ...]:
-    """Returns keys with their words, as many as there is room for; the last ones stay."""
+    """Returns keys with their words, as many as fit; those in `last` always stay."""
     kept: list[tuple[str, str]] = []
     used = sum(cells(f" {key} {word} ") for key, word in last)
     for key, word in pairs:
@@ -98,7 +98,7 @@ def of_plan(*, nothing: bool, fork: bool) -> list[tuple[str, str]]:
 
 
 def help_page() -> Page:
-    """Returns what `?` shows."""
+    """Returns the page that `?` shows."""
     lines: list[Line] = []
     for heading, group in (
         ("Rows", keys.LIST),

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
 
-# A key that is held down must not have a page read for every row on its way.
+# In seconds: a key held down must not cause a page to be read for every row on its way.
 _PAUSE = 0.06
 
 
 class Browsing:
-    """What is looked at: the app asks it for each key, and it reads what is shown."""
+    """The state of browsing: handles each key for the app, and reads the pages to show."""
 
     def __init__(self, app: Window, listing: Listing) -> None:
         self.app = app
@@ -36,24 +36,24 @@ class Browsing:
 
     @property
     def against_now(self) -> bool:
-        """Whether the page compares with what is there now."""
+        """Whether the page compares with the present files."""
         own = self.app.look.now or self.item.name.kind == NOW
         return own and self.app.look.tab == CHANGES and self.compared is None
 
     @property
     def item(self) -> Item:
-        """The row that is selected."""
+        """The selected row."""
         return self.app.rows.item
 
     @property
     def number(self) -> str | None:
-        """What selects the checkpoint of that row; None for what is now."""
+        """The selector of that row's checkpoint; None for the present state."""
         return timeline.selector(self.item)
 
     # --- the page ---------------------------------------------------------------------
 
     def look(self, *, again: bool = False) -> None:
-        """Shows what is selected, once no key has come for a moment."""
+        """Shows the selected row, once no key has come for a moment."""
         if again:
             self.shown = None
         if self._due is not None:
@@ -62,13 +62,13 @@ class Browsing:
         self.app.look.name = self.item.name
 
     def resized(self) -> None:
-        """Lays the page out for another width."""
+        """Lays out the page for another width."""
         self.app.tell()
         self.look()
 
     @property
     def view(self) -> View:
-        """What to show on the right."""
+        """The view to show on the right."""
         look, room = self.app.look, bars.right_width(self.app.size.width)
         if self.compared is not None:
             first, second = self.compared
@@ -78,7 +78,7 @@ class Browsing:
         return View(number, look.tab, room, now, look.tools, self.path)
 
     def show(self) -> None:
-        """Reads the page of what is selected, unless it is there."""
+        """Reads the page of the selected row, unless it is there."""
         app, view = self.app, self.view
         if view == self.shown or self.listing.found is None:
             return
@@ -108,7 +108,7 @@ class Browsing:
     # --- keys -------------------------------------------------------------------------
 
     def pressed(self, key: str) -> bool:
-        """Takes a key; False if it means nothing here."""
+        """Handles a key; False if it has no meaning here."""
         if self._moved(key) or self._into(key):
             return True
         if key in {"1", "2", "3", "4"}:
@@ -186,7 +186,7 @@ class Browsing:
         return True
 
     def _open(self) -> None:
-        """Goes from a file to its lines; where they are not there, reads them."""
+        """Goes from a file to its lines; reads them if they are missing."""
         pane = self.app.pane
         place = pane.line.place if pane.line is not None else None
         if place is None or place.hunk is not None:
@@ -214,7 +214,7 @@ class Browsing:
         look = self.app.look
         look.tools = not look.tools
         if look.tab != TALK:
-            # Nothing else of it is to be seen here.
+            # The change is not visible here otherwise.
             self.app.say(f"tool calls are {('shown' if look.tools else 'folded')}")
         self.show()
 
@@ -265,7 +265,7 @@ class Browsing:
 
 
 def _page(workspace: Workspace, view: View) -> Iterator[Page]:
-    # Loaded by the thread that reads it, once there is something to be seen.
+    # The reading thread loads it, once the rows are on the screen.
     from gitcp.cli.picker.pages import page
 
     return page(workspace, view)

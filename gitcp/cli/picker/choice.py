@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Into(NamedTuple):
-    """A fork into a new work tree: of which state, its name, and where."""
+    """A fork into a new work tree: its state, its name, and its directory."""
 
     number: str
     name: str
@@ -18,9 +18,9 @@ class Into(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What to do in the terminal once the picker has left it.
+    """The action to carry out once the picker has left the terminal.
 
-    `page` selects the state whose session is to be written as a page.
+    `page` selects the state whose session to write as a page.
     """
 
     planned: "Planned | None" = None
@@ -29,14 +29,14 @@ class Choice(NamedTuple):
 
     @property
     def returns(self) -> bool:
-        """Whether the picker comes back: a page was written, or only a part restored."""
+        """Whether the picker comes back: after a page, or after a restore of a part."""
         if self.page is not None:
             return True
         return self.planned is not None and bool(self.planned.wanted.paths)
 
 
 class Look:
-    """How the picker looks; it is the same when it comes back."""
+    """The view of the picker, which is the same when it comes back."""
 
     def __init__(self) -> None:
         self.name = Name(NOW)

@@ -20,7 +20,7 @@ _PARTS: dict[str, Parts] = {"b": "both", "f": "files", "t": "conversation"}
 
 
 class Doing:
-    """Plans what is requested, shows the plan, and leaves with it once that is agreed to."""
+    """Plans the requested action, shows the plan, and ends the picker with it on agreement."""
 
     def __init__(self, app: Window, browsing: Browsing) -> None:
         self.app = app
@@ -35,7 +35,7 @@ class Doing:
 
     @property
     def hints(self) -> list[tuple[str, str]] | None:
-        """The keys of what is shown; None if that is the rows."""
+        """The keys of the page shown; None if the rows are shown."""
         if self.plan is not None:
             fork = self.plan.wanted.name is not None or bool(self.plan.wanted.paths)
             return bars.of_plan(nothing=self.plan.nothing, fork=fork)
@@ -47,14 +47,14 @@ class Doing:
         self.app.show_full(bars.help_page())
 
     def leave(self) -> None:
-        """Goes back to the rows; nothing is done."""
+        """Goes back to the rows without any action."""
         self.plan, self._help = None, False
         self.app.show_full(None)
 
     # --- keys -------------------------------------------------------------------------
 
     def pressed(self, key: str) -> bool:
-        """Takes a key; False if it means nothing here."""
+        """Handles a key; False if it has no meaning here."""
         if self.shown:
             self._on_page(key)
             return True
@@ -118,7 +118,7 @@ class Doing:
             self._ask(Wanted(number))
 
     def _restore_hunk(self) -> None:
-        """Plans to restore the lines of the hunk that the cursor is on."""
+        """Plans to restore the lines of the hunk at the cursor."""
         app = self.app
         pane, number = app.pane, self.browsing.number or "last"
         place = pane.line.place if app.in_pane and pane.line else None
@@ -134,7 +134,7 @@ class Doing:
         self._ask(Wanted(None))
 
     def _ask(self, wanted: Wanted) -> None:
-        """Has a plan made; it is shown when it is there."""
+        """Requests a plan, and shows it once it is made."""
         room = max(20, self.app.size.width - 2)
         self.app.say("scanning the files …")
         self.app.heavy.ask(
@@ -155,10 +155,10 @@ class Doing:
     def _refused(self, exc: GitcpError) -> None:
         self.app.say(timeline.refusal(exc), bad=True)
 
-    # --- what needs a name ------------------------------------------------------------
+    # --- actions with a name ----------------------------------------------------------
 
     def _start(self) -> str:
-        """Returns what selects the state that a fork begins at."""
+        """Returns the selector of the state that a fork begins at."""
         return self.browsing.number or "last"
 
     def _fork(self) -> None:
@@ -223,7 +223,7 @@ class Doing:
         self.app.ask(Asking("label:", named, text=before))
 
     def _write_page(self) -> None:
-        """Leaves for `gitcp view`: it may ask about secrets, and prints where the page is."""
+        """Ends the picker for `gitcp view`, which may ask about secrets and prints the path."""
         self.app.exit(Choice(page=self._start()))
 
     def _copy(self) -> None:
@@ -242,7 +242,7 @@ class Doing:
         )
 
 
-# Loaded by the thread that needs it: the first paint does not wait for a restore's modules.
+# The thread that needs it loads it, so the first paint does not wait for a restore's modules.
 
 
 def _planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator["Planned"]:

@@ -16,19 +16,19 @@ from gitcp.errors import GitcpError
 from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Workspace
 
-# Rows between two looks for something more urgent.
+# Rows to search before checking for more urgent work.
 _PROMPTS = 64
 _ROWS = 4
-# Seconds between two results that are shown.
+# Seconds between two displayed results.
 _PAUSE = 0.25
-# What is kept of what was read, in characters.
+# Characters of texts to cache.
 _KEPT = 32 << 20
-# Of one turn so much of the talk is scanned.
+# Characters to search of one turn's conversation.
 _TALK = 4 << 20
 
 
 class Finder:
-    """Looks rows through, and keeps what it has read for the next letter."""
+    """Searches rows, and caches their texts for the next letter."""
 
     def __init__(self) -> None:
         self._prompts: dict[str, str] = {}
@@ -38,14 +38,14 @@ class Finder:
     def steps(
         self, workspace: Workspace, rows: Sequence[Named], words: str
     ) -> Iterator[Found | None]:
-        """Yields what was found so far now and then, and at the end."""
+        """Yields the rows found so far now and then, and at the end."""
         wanted = words.casefold().split()
         reach = Reach(workspace.store, known=workspace.bare)
         found: set[Name] = set()
         told = time.monotonic()
 
         def more() -> Found | None:
-            """Returns what there is so far, but not so often that drawing it takes long."""
+            """Returns the result so far, but not so often that drawing it takes long."""
             nonlocal told
             if time.monotonic() - told < _PAUSE:
                 return None
@@ -84,7 +84,7 @@ class Finder:
             text = ""
             checkpoint = readable(reach, row.last)
             if checkpoint is not None:
-                # What is damaged has nothing to be found in.
+                # A damaged checkpoint matches nothing.
                 with suppress(GitcpError):
                     text = "\n".join(_texts(workspace, checkpoint)).casefold()
             self._size += len(text)
@@ -94,7 +94,7 @@ class Finder:
 
 
 def _texts(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[str]:
-    """Yields the paths that a turn changed, its reasons, and what was said in it."""
+    """Yields the paths that a turn changed, its reasons, and its conversation."""
     shown = whole_of(workspace, checkpoint)
     for change in shown.changes():
         yield show_path(change.path)

@@ -1,6 +1,6 @@
-"""Paints the rows before Textual is loaded: loading it takes longer than reading them.
+"""Paints the rows before Textual is loaded, because loading takes longer than reading them.
 
-What is typed meanwhile is not echoed, and reaches the picker once it runs.
+Keys that the user types meanwhile are not echoed, and reach the picker once it runs.
 """
 
 import os
@@ -25,9 +25,9 @@ _PLAIN = "\033[0m"
 
 
 class First:
-    """What was painted: the newest rows, and what was read of them.
+    """The first screen: the newest rows, and the content read of them.
 
-    Once it is `taken` the screen is the picker's to leave.
+    Once it is `taken`, the picker has to leave the screen.
     """
 
     def __init__(self, found: tuple[Named, ...], items: Items) -> None:
@@ -40,9 +40,9 @@ class First:
 def painted(
     workspace: Workspace, project: str, *, tree: bool
 ) -> Iterator[First | None]:
-    """Paints the first screen, for as long as it takes to load the rest inside.
+    """Paints the first screen while the modules inside load.
 
-    None if the rows cannot be read; the picker says why.
+    None if the rows cannot be read; the picker reports why.
     """
     try:
         keyboard = sys.stdin.fileno()
@@ -58,7 +58,7 @@ def painted(
         with reading_in(workspace), workspace.repository.objects.few_reads():
             first = _found(workspace)
             if first is not None:
-                # Numbers and ages at once: a row may have changed very many files.
+                # Draw numbers and ages at once: a row may have changed very many files.
                 _write(_CLEARED)
                 _draw(first, project, tree=tree)
                 _read(workspace, first, tree=tree)
@@ -95,7 +95,7 @@ def _shown(first: First, *, tree: bool) -> list[Item]:
 
 
 def _draw(first: First, project: str, *, tree: bool) -> None:
-    """Draws the title and the rows, where the picker is going to have them."""
+    """Draws the title and the rows in the picker's layout."""
     size = shutil.get_terminal_size((80, 24))
     left = bars.left_width(size.columns)
     told = bars.title(project, bars.rows_told(len(first.found)), "")

@@ -14,7 +14,7 @@ Post = Callable[[Callable[[], None]], None]
 
 
 class Job:
-    """Work in steps, and who gets the result of each; a later one takes its slot."""
+    """Work in steps, and the receiver of their results; a later job replaces it in its slot."""
 
     def __init__(
         self, rank: int, steps: Steps, got: Callable[[Any], None], failed: "Failed"
@@ -31,10 +31,10 @@ Failed = Callable[[GitcpError], None]
 
 
 class Jobs:
-    """A thread with a workspace of its own, so that nothing that draws ever waits.
+    """A thread with a workspace of its own, so that drawing never waits.
 
-    Of several jobs the one with the lowest rank takes its next step. A job that is asked
-    for in a slot replaces the one that was there.
+    Of several jobs the one with the lowest rank takes its next step. A job requested in a
+    slot replaces the job that was there.
     """
 
     def __init__(self, directory: str, *, bare: bool = False) -> None:
@@ -54,7 +54,7 @@ class Jobs:
         self._thread.start()
 
     def deliver_to(self, post: Post, crashed: Callable[[], None]) -> None:
-        """Hands over what was read, from now on and until now."""
+        """Delivers all results, those so far and those to come."""
         with self._waiting:
             self._post, self._crashed = post, crashed
             early, self._early = self._early, []
@@ -73,7 +73,7 @@ class Jobs:
         failed: Failed,
         rank: int = 1,
     ) -> None:
-        """Asks for work; `got` is called with the result of each step that has one."""
+        """Requests work; calls `got` with the result of each step that has one."""
         job = Job(rank, steps, got, failed)
         with self._waiting:
             self._drop(slot)
@@ -81,7 +81,7 @@ class Jobs:
             self._waiting.notify()
 
     def drop(self, slot: str) -> None:
-        """Drops what was requested in a slot."""
+        """Drops the job in a slot."""
         with self._waiting:
             self._drop(slot)
 
@@ -92,12 +92,12 @@ class Jobs:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is being read."""
+        """Whether no job is running."""
         with self._waiting:
             return not self._jobs
 
     def close(self) -> None:
-        """Ends the thread after its present step, and waits for that."""
+        """Ends the thread after its present step, and waits for its end."""
         with self._waiting:
             self._closed = True
             self._jobs.clear()
@@ -143,7 +143,7 @@ class Jobs:
             self._end(slot, job)
             self._hand(job, job.failed, exc)
         else:
-            # With None a job only lets others take a step.
+            # By None a job only lets other jobs take a step.
             if result is not None:
                 self._hand(job, job.got, result)
 

@@ -49,5 +49,5 @@ HINTS = ("r", "/", "space", "d", "w", "u", "F", "l", "c", "e")
 
 
 def hint(shown: str) -> Key:
-    """Returns the key that is shown so."""
+    """Returns the key with this display."""
     return next(key for key in LIST if key.shown == shown)

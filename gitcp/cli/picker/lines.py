@@ -1,4 +1,4 @@
-"""Lines as the picker draws them: plain text in a few styles, never markup."""
+"""Lines that the picker draws: plain text in a few styles, never markup."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Part(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a line of a page stands for: a file, and a hunk of its diff, from 0 on."""
+    """The place that a line of a page stands for: a file, and a hunk of its diff, from 0 on."""
 
     path: bytes
     hunk: int | None = None
@@ -29,12 +29,12 @@ class Line(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What it says, without styles."""
+        """Its text, without styles."""
         return "".join(part.text for part in self.parts)
 
 
 class Page(NamedTuple):
-    """What a pane shows: lines, and the one to begin at."""
+    """The content of a pane: lines, and the line to begin at."""
 
     lines: Sequence[Line]
     start: int = 0
@@ -59,12 +59,12 @@ STYLES = {
 
 
 def line(text: str, style: str = "", place: Place | None = None) -> Line:
-    """Returns a line in one style; the text is safe already."""
+    """Returns a line in one style; the text must be safe."""
     return Line((Part(text, style),), place)
 
 
 def styled(text: str, place: Place | None = None) -> Line:
-    """Returns a line of what `Output.style` was used for, made safe."""
+    """Returns a safe line from a text that `Output.style` has styled."""
     return Line(tuple(Part(piece, style) for style, piece in spans(text)), place)
 
 
@@ -80,7 +80,7 @@ def _bare(text: str) -> str:
 
 
 def columns(parts: Sequence[Part], room: int) -> tuple[Part, ...]:
-    """Returns parts that fill so many columns: the last is cut, or padded."""
+    """Returns parts that fill so many columns: the last part is cut or padded."""
     kept: list[Part] = []
     left = room
     for part in parts:

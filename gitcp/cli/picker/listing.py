@@ -1,4 +1,4 @@
-"""The rows of the picker: reads those in view, looks for new ones, finds by words."""
+"""The rows of the picker: reads those in view, checks for new ones, finds by words."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Protocol
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class _Beside(Protocol):
-    """What shows the row that is selected."""
+    """The part that shows the selected row."""
 
     @property
     def shown(self) -> object | None:
-        """What is shown; None before anything is."""
+        """The page shown; None before the first one."""
 
     def look(self, *, again: bool = False) -> None:
-        """Shows what is selected now."""
+        """Shows the selected row."""
 
 
 class Listing:
-    """Which rows there are, and what is known of them.
+    """The rows, and their content as far as it is read.
 
-    `found` is None until they are read. `matches` are those that were searched for.
+    `found` is None until they are read. `matches` are the results of a search.
     """
 
-    # Set by who makes both.
+    # Set by the code that makes both objects.
     beside: _Beside
 
     def __init__(self, app: Window, first: "First | None") -> None:
@@ -45,14 +45,14 @@ class Listing:
         self._items = timeline.Items()
         self._finder: Finder | None = None
         self._state: tuple[object, ...] | None = None
-        # The row to come back to, and whether the page has to be read again.
+        # The row to come back to, and whether to read the page again.
         self._sought: Name | None = app.look.name
         self._again = False
-        # The rows that are being read, by name.
+        # The names of rows that are being read.
         self.reading: set[Name] = set()
 
     def about(self) -> tuple[str, str]:
-        """Returns how many rows there are, and what is the matter."""
+        """Returns the number of rows, and a state or problem, as texts."""
         if self.found is None:
             return ("reading …", self.trouble)
         told = bars.rows_told(len(self.found))
@@ -65,7 +65,7 @@ class Listing:
         return (told, self.trouble)
 
     def begin(self) -> None:
-        """Reads the rows; what is selected is read once those in view are there."""
+        """Reads the rows; reads the selected page once the rows in view are there."""
         self.app.rows.looked = self.read_view
         if self.first is None:
             self._ask_rows(timeline.first_rows)
@@ -96,7 +96,7 @@ class Listing:
             self.reload()
 
     def failed(self, exc: GitcpError) -> None:
-        """Says what could not be read; what was read before stays."""
+        """Reports an error while reading; rows read before stay."""
         self.trouble = timeline.refusal(exc)
         self.app.tell()
 
@@ -115,7 +115,7 @@ class Listing:
         self.app.tell()
 
     def arrange(self) -> None:
-        """Arranges the rows that are to be seen."""
+        """Arranges the rows to show."""
         found = self.found or ()
         if self.matches is not None:
             names = self.matches.names
@@ -132,7 +132,7 @@ class Listing:
         return False
 
     def read_view(self) -> None:
-        """Reads the rows that are in view, and those a page below."""
+        """Reads the rows in view, and those a page below."""
         rows = self.app.rows
         view = rows.in_view
         ahead = range(view.start, min(rows.length, view.stop + len(view)))
@@ -169,7 +169,7 @@ class Listing:
             self.beside.look()
 
     def find(self, words: str) -> None:
-        """Shows only the rows in which all of some words occur."""
+        """Shows only the rows that contain all of some words."""
         self.app.look.words = words
         if not words.strip():
             self.app.reads.drop("find")
