@@ -72,13 +72,13 @@ class Picker(Window):
         yield self.hint_bar
 
     def on_mount(self) -> None:
-        """Takes what was read meanwhile, and asks for the rest."""
+        """Takes the results so far, and asks for the rest."""
         self.pane.chosen = lambda: self.focus_pane(on=True)
         self.rows.chosen = lambda: self.focus_pane(on=False)
         sys.setswitchinterval(_SWITCH)
         loop = asyncio.get_running_loop()
         for ending in (signal.SIGTERM, signal.SIGHUP):
-            # Otherwise the terminal would stay as the picker needs it.
+            # Otherwise the terminal would stay in the picker's mode.
             loop.add_signal_handler(ending, self.interrupt)
         for jobs in (self.reads, self.heavy):
             jobs.deliver_to(self._post, self._crashed)

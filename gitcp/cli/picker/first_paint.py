@@ -80,7 +80,7 @@ def _found(workspace: Workspace) -> First | None:
 def _read(workspace: Workspace, first: First, *, tree: bool) -> None:
     """Reads as many rows as a screen has."""
     due = [item for item in _shown(first, tree=tree) if item.row is not None]
-    # What cannot be read the picker reads again, and says why.
+    # If this fails, the picker reads the rows again, and reports the error.
     with suppress(GitcpError):
         for done in timeline.read_rows(workspace, due):
             by_name = {read.name: read for read in done}

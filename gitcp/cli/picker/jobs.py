@@ -1,4 +1,4 @@
-"""Reads the repository in a thread, in small steps; what is on the screen comes first."""
+"""Reads the repository in a thread, in small steps; visible content comes first."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from gitcp.errors import GitcpError
 from gitcp.project.workspace import Workspace, open_workspace
 
 Steps = Callable[[Workspace], Iterator[Any]]
-# What a thread hands over is called where the picker draws.
+# The picker's drawing thread calls the functions that a reading thread passes.
 Post = Callable[[Callable[[], None]], None]
 
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """A key as it is shown, what it does, and the words for the hint line if it has some."""
+    """A key as shown, its action, and its words for the hint line if it has any."""
 
     shown: str
     about: str
@@ -44,7 +44,7 @@ PLAN = (
     Key("y", "confirm: the present state is saved first"),
     Key("Esc n q", "leave it"),
 )
-# What the hint line of a list names, in this order, as far as there is room.
+# The keys in the hint line of a list, in this order, as many as fit.
 HINTS = ("r", "/", "space", "d", "w", "u", "F", "l", "c", "e")
 
 

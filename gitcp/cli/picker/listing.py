@@ -83,13 +83,13 @@ class Listing:
         self.app.reads.ask("rows", steps, self._listed, failed=self.failed, rank=0)
 
     def poll(self) -> None:
-        """Looks whether something was saved."""
+        """Checks for new saves."""
         self.app.reads.ask("state", _state, self._look_at, failed=self.failed)
 
     def _look_at(self, state: tuple[object, ...]) -> None:
         before, self._state = self._state, state
         if before is None:
-            # Whatever is saved from now on is seen as a change.
+            # Every save from now on counts as a change.
             self._ask_rows(timeline.all_rows)
             self.beside.look()
         elif before != state:

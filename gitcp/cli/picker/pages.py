@@ -38,24 +38,24 @@ from gitcp.format.checkpoint import left_out_of
 from gitcp.format.tree import Change
 from gitcp.project.workspace import Workspace
 
-# Of more changed files than this only the names are listed; one at a time is compared.
+# If more files than this changed, only their names are listed, and one is compared at a time.
 _COMPARED = 100
 _PROMPT = 4
 
 
 def ink() -> Output:
-    """Returns an output that styles, for functions that lay out lines with one."""
+    """Returns an output with styles, for functions that lay out lines."""
     out = Output()
     out.color = True
     return out
 
 
 def page(workspace: Workspace, view: View) -> Iterator[Page]:
-    """Yields a page, and again with more on it.
+    """Yields a page, and then the same page with more content.
 
     Raises:
         NotFoundError: the checkpoint is gone.
-        CorruptError: something of it is damaged.
+        CorruptError: a part of the checkpoint is damaged.
     """
     checkpoint = select(workspace, view.number or "last")
     if view.other is not None:
@@ -73,7 +73,7 @@ def page(workspace: Workspace, view: View) -> Iterator[Page]:
 
 
 def _head(checkpoint: Checkpoint, room: int) -> list[Line]:
-    """Returns which state it is, and what was asked."""
+    """Returns lines with the name of the state, and the prompt."""
     name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
     held = checkpoint.manifest.conversation
     client = title_of(held.kind) if held is not None else ""
@@ -102,7 +102,7 @@ def _between(workspace: Workspace, view: View, old: Checkpoint) -> Iterator[Page
 def _changes(
     workspace: Workspace, checkpoint: Checkpoint, view: View
 ) -> Iterator[Page]:
-    """Yields what a turn changed: the files at once, their lines after that."""
+    """Yields the changes of a turn: the files at once, their lines after that."""
     shown = whole_of(workspace, checkpoint)
     if view.path is not None:
         shown = shown._replace(paths=(view.path,))
@@ -120,7 +120,7 @@ def _changes(
 
 
 def _theirs(shown: Shown) -> Iterator[Line]:
-    """Yields what changed meanwhile and may be another turn's."""
+    """Yields changes during the turn that may be another turn's."""
     from gitcp.cli.parted_lines import parted_lines
 
     for text in parted_lines(ink(), shown.changes(), shown.together):
@@ -131,7 +131,7 @@ def _theirs(shown: Shown) -> Iterator[Line]:
 def _against_now(
     workspace: Workspace, checkpoint: Checkpoint, view: View
 ) -> Iterator[Page]:
-    """Yields how the files that are there now differ from a checkpoint's."""
+    """Yields the differences of the present files to a checkpoint's."""
     name = f"#{checkpoint.number}" if checkpoint.number else checkpoint.id
     head = [line(f"now, against {name}", "bold")]
     if view.number is not None:
@@ -152,7 +152,7 @@ def _file(change: Change) -> Line:
 
 
 def _compared(compared: Sequence[FilesDiff]) -> Iterator[Line]:
-    """Yields a line for each file, and then what changed in them."""
+    """Yields a line for each file, and then the changes in the files."""
     out = ink()
     for each in compared:
         files = [file for file in each.files if file.renamed_to is None]
@@ -192,7 +192,7 @@ def _talk(workspace: Workspace, checkpoint: Checkpoint, view: View) -> Iterator[
 def _reasons(
     workspace: Workspace, checkpoint: Checkpoint, view: View
 ) -> Iterator[Page]:
-    """Yields the decision log, the newest first, those of this turn above the others."""
+    """Yields the decision log, the newest first, with entries of this turn at the top."""
     out = ink()
     new = whole_of(workspace, checkpoint).decisions(workspace)
     older = checkpoint.decisions()
@@ -207,7 +207,7 @@ def _reasons(
 
 
 def _not_captured(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[Page]:
-    """Yields what a checkpoint does not hold, and what a restore would not bring."""
+    """Yields the paths that a checkpoint did not capture, and those a restore would withhold."""
     lines = [
         Line((Part(f"  {safe_path(path)}"), Part(f"  {safe(reason)}", "dim")))
         for path, reason in left_out_of(checkpoint.skipped())

@@ -28,12 +28,12 @@ def laid_out(out: Output, patch: bytes) -> Iterator[Line]:
 
 
 def places_of(raw_lines: list[bytes]) -> list[Place | None]:
-    """Returns what each line of a patch belongs to."""
+    """Returns the file and hunk of each line of a patch."""
     places: list[Place | None] = []
     begin, path, hunk, left = 0, None, -1, [0, 0]
     for raw in raw_lines:
         if any(left):
-            # Inside of a hunk nothing is a header, whatever it looks like.
+            # Inside a hunk no line is a header, even if it looks like one.
             left = [
                 left[0] - (raw[:1] in {b" ", b"-", b""}),
                 left[1] - (raw[:1] in {b" ", b"+", b""}),
@@ -56,7 +56,7 @@ def places_of(raw_lines: list[bytes]) -> list[Place | None]:
 
 
 def _lengths(raw: bytes) -> list[int]:
-    """Returns how many lines a hunk has on both sides, by its head."""
+    """Returns the numbers of lines of a hunk on both sides, from its head."""
     found = re.match(rb"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@", raw)
     return [int(number or b"1") for number in found.groups()] if found else [0, 0]
 
@@ -71,11 +71,11 @@ def _both(names: bytes) -> bytes | None:
 
 
 def _named(name: bytes) -> bytes | None:
-    """Returns the path behind `a/` or `b/`, without quotes; None for /dev/null."""
+    """Returns the path after `a/` or `b/`, without quotes; None for /dev/null."""
     if name.startswith(b'"'):
         name = _ESCAPE.sub(_character, name.rstrip(b"\t")[1:-1])
     else:
-        # git ends a name that has spaces with a tab.
+        # git ends a name with spaces by a tab.
         name = name.removesuffix(b"\t")
     return name[2:] if name[:2] in {b"a/", b"b/"} else None
 

@@ -12,10 +12,10 @@ from gitcp.project.workspace import open_workspace
 
 
 def perform(out: Output, choice: Choice) -> Handed | None:
-    """Carries out what was chosen; returns how the conversation continues, if it does.
+    """Carries out the chosen action; returns how the conversation continues, if it does.
 
     Raises:
-        GitcpError: as the command that does the same.
+        GitcpError: as by the command for the same action.
     """
     if choice.into is not None:
         workspace = open_workspace(out.directory)

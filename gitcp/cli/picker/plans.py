@@ -22,7 +22,7 @@ from gitcp.project.workspace import Workspace
 
 
 class Planned(NamedTuple):
-    """A plan that can be agreed to, with the workspace that it was made in."""
+    """A plan for the user to agree to, with the workspace that it was made in."""
 
     wanted: Wanted
     workspace: Workspace
@@ -41,7 +41,7 @@ def planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator[Planned
     """Yields the plan, laid out in so many columns.
 
     Raises:
-        RestoreInterruptedError: an earlier restore has to be ended first.
+        RestoreInterruptedError: an earlier restore must be finished or aborted first.
         UsageError: the name of a fork is taken.
         NotFoundError: the state is gone.
         NothingToDoError: there is nothing to undo.
@@ -82,10 +82,10 @@ def planned(workspace: Workspace, wanted: Wanted, room: int) -> Iterator[Planned
 def _of_hunk(
     workspace: Workspace, request: RestoreRequest, wanted: Wanted
 ) -> RestoreRequest:
-    """Returns a request for the hunk that was shown only.
+    """Returns a request for only the hunk that was shown.
 
     Raises:
-        BusyError: the file has changed since, and has no such hunk.
+        BusyError: the file has changed since, and no longer has this hunk.
     """
     path = wanted.paths[0]
     patch = diff.with_worktree(workspace, request.target, [path]).patch
@@ -122,6 +122,6 @@ def _laid_out(
 
 
 def _swapped(row: str) -> Line:
-    """Returns a line of a diff that leads back."""
+    """Returns a line of a diff for the opposite direction."""
     sign = {"-": "+", "+": "-"}.get(row[:1], row[:1])
     return line(f"  {sign}{row[1:]}", {"-": "D", "+": "A"}.get(sign, "dim"))

@@ -13,9 +13,9 @@ from gitcp.project.workspace import Workspace
 def resume_command(workspace: Workspace, number: str) -> Iterator[str]:
     """Yields the command, for a shell in any directory.
 
-    It is the client's own where the client has the conversation as it is in that state;
-    else the one of gitcp that brings it back and says how to continue it. Nothing is written,
-    and of what was made elsewhere the client's is never given.
+    If the client has the conversation just as in that state, it is the client's own command;
+    else gitcp's command that restores the conversation and prints how to continue it. Writes
+    nothing, and never returns a client's command for a conversation made elsewhere.
 
     Raises:
         NotFoundError: the state is gone.

@@ -13,16 +13,16 @@ from gitcp.cli.row_marks import row_counts, row_mark
 
 _NUMBER = 6
 _AGE = 11
-# Below so many columns ages are `5m`, and a prompt has the room.
+# Below so many columns ages are short (`5m`), which leaves room for the prompt.
 _NARROW = 50
 _SHORT_AGE = 6
 _UNITS = {"min": "m", "h": "h", "d": "d"}
-# Columns of a prompt that marks and clients leave free.
+# Columns that marks and clients leave free for a prompt.
 _PROMPT = 12
 
 
 def now_parts(about: str) -> tuple[Part, ...]:
-    """Returns the row of what is there now."""
+    """Returns the row of the present state."""
     return Part("(now)", "bold"), Part(f"  {about}", "dim")
 
 
@@ -50,7 +50,7 @@ def row_parts(
 
 
 def _short(when: str) -> str:
-    """Returns an age in five columns at most: `5m`, `3h`, `2d`; a day without its year."""
+    """Returns an age in at most five columns: `5m`, `3h`, `2d`; a date without its year."""
     words = when.split()
     if len(words) == 3 and words[1] in _UNITS:  # noqa: PLR2004  `5 min ago`
         return f"{words[0]}{_UNITS[words[1]]}"

@@ -26,7 +26,7 @@ class Timeline(Lines):
 
     @property
     def length(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return len(self.items)
 
     def can_stop(self, at: int) -> bool:
@@ -35,11 +35,11 @@ class Timeline(Lines):
 
     @property
     def item(self) -> Item:
-        """The row that the cursor is on."""
+        """The row at the cursor."""
         return self.items[min(self.at, len(self.items) - 1)]
 
     def take(self, items: list[Item]) -> None:
-        """Shows rows as they are, with those that were done by hand below them."""
+        """Shows rows, with changes made by hand as rows below them."""
         here = self.item.name
         self.items = timeline.with_hand(items)
         at = next((at for at, one in enumerate(self.items) if one.name == here), None)

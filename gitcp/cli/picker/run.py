@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def run(out: Output) -> None:
-    """Shows the picker until it is left, or something was done that ends it.
+    """Shows the picker until the user leaves it, or an action ends it.
 
     Raises:
-        GitcpError: what was chosen could not be done; it says how to continue.
+        GitcpError: the chosen action failed; the error says how to continue.
     """
-    # What is wrong with the place is told before the screen changes.
+    # Report a problem with the directory before the screen changes.
     top = open_workspace(out.directory, bare=out.directory != ".")
     name = str(top.repository.top or out.directory)
     look = Look()
@@ -43,7 +43,7 @@ def run(out: Output) -> None:
 
 
 def show(out: Output, look: Look, top: Workspace, name: str) -> Choice | None:
-    """Shows the picker once, and returns what was chosen."""
+    """Shows the picker once, and returns the user's choice."""
     bare = out.directory != "."
     reads, heavy = (Jobs(out.directory, bare=bare) for _ in range(2))
     told: list[str] = []
@@ -74,7 +74,7 @@ def show(out: Output, look: Look, top: Workspace, name: str) -> Choice | None:
 
 
 def _offer(out: Output, handed: "Handed") -> None:
-    """Asks whether the conversation continues here; if so, its client takes this process."""
+    """Asks whether to continue the conversation here; if so, its client replaces this process."""
     resumption = handed.resumption
     assert resumption is not None
     if not resumption.command:

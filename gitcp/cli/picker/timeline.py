@@ -15,16 +15,16 @@ from gitcp.cli.render import title_of
 from gitcp.errors import CorruptError, GitcpError, TransferError
 from gitcp.project.workspace import Workspace
 
-# How many rows are read between two looks for something more urgent.
+# How many rows to read before checking for more urgent work.
 _STEP = 8
-# More than any screen has: the rest is read while these are drawn.
+# More rows than any screen has: the rest is read while these are drawn.
 FIRST = 200
 
 NOW, HEAD, TURN = "now", "head", "turn"
 
 
 class Name(NamedTuple):
-    """What a row is called as long as the picker is open, however it grows."""
+    """The name of a row, which stays while the picker is open, even if the row grows."""
 
     kind: str
     ident: str = ""
@@ -33,11 +33,11 @@ class Name(NamedTuple):
 
 
 class Item:
-    """One row as it is shown; `listed` is read when it comes into view.
+    """One row as shown; `listed` is read when the row comes into view.
 
-    `tested` says whether the tests that were run in it passed, None if that is not
-    known. `by_hand` is what was done before a turn: a row of its own below it. Of one
-    that is `gone` nothing can be read.
+    `tested` says whether the tests of the turn passed, None if that is not known. `by_hand`
+    are changes by hand before a turn, which form a row of their own below it. A row that is
+    `gone` cannot be read.
     """
 
     __slots__ = ("about", "by_hand", "depth", "gone", "listed", "name", "row", "tested")
@@ -54,12 +54,12 @@ class Item:
 
     @property
     def selectable(self) -> bool:
-        """Whether it stands for a state, and is no header."""
+        """Whether the row stands for a state, and is not a header."""
         return self.name.kind != HEAD
 
 
 class Read(NamedTuple):
-    """What was read of a row: nothing if it is gone, two rows with what was by hand."""
+    """The content read of a row: empty if it is gone, two rows if changes by hand precede it."""
 
     name: Name
     listed: tuple[Listed, ...]
@@ -76,15 +76,15 @@ class Named(NamedTuple):
 
 
 def _named(found: scopes.Found) -> Iterator[Named]:
-    """Yields rows with their names: the first checkpoint stays, whatever comes after it."""
+    """Yields rows, named by their first checkpoint, which later checkpoints do not change."""
     for row in rows(found.entries):
         first = row.entries[-1]
-        # A stranger may have given an id twice.
+        # Foreign checkpoints may have the same id twice.
         yield Named(Name(TURN, first.id, first.key), row)
 
 
 def selector(item: Item) -> str | None:
-    """Returns what selects the checkpoint of a row; None for what is now."""
+    """Returns the selector of a row's checkpoint; None for the present state."""
     if item.row is None:
         return None
     last = item.row.last
@@ -102,14 +102,14 @@ def all_rows(workspace: Workspace) -> Iterator[tuple[Named, ...]]:
 
 
 def _found(workspace: Workspace) -> scopes.Found:
-    """Returns what happened in a work tree; of a bare store what all its branches have."""
+    """Returns the rows of a work tree's timeline; for a bare store, those of all branches."""
     with_numbers(workspace)
     scope = scopes.Scope(everything=workspace.bare)
     return scopes.find(workspace, scope, [])
 
 
 class Items:
-    """The rows as they are shown; what was read of one is kept as long as it is the same."""
+    """The rows as shown; the content of a row is cached as long as the row is the same."""
 
     def __init__(self) -> None:
         self._known: dict[Name, Item] = {}
@@ -153,7 +153,7 @@ class Items:
 
 
 def fill(item: Item, read: Read) -> None:
-    """Takes what was read of a row, unless it has grown since."""
+    """Takes the content read of a row, unless the row has grown since."""
     if item.row is None or item.row.last.commit != read.commit:
         return
     item.about = item.about or read.about
@@ -165,7 +165,7 @@ def fill(item: Item, read: Read) -> None:
 
 
 def with_hand(items: Iterable[Item]) -> list[Item]:
-    """Returns rows with those below them of what was done by hand."""
+    """Returns rows with those of changes by hand below them."""
     whole: list[Item] = []
     for item in items:
         if item.name.by_hand:
@@ -180,7 +180,7 @@ def with_hand(items: Iterable[Item]) -> list[Item]:
 
 
 def lister(workspace: Workspace) -> Lister:
-    """Returns what reads rows, as `gitcp log` lists them."""
+    """Returns the reader of rows as `gitcp log` lists them."""
     return Lister(
         workspace,
         scopes.Found([], reached=workspace.bare),
@@ -193,10 +193,10 @@ def lister(workspace: Workspace) -> Lister:
 def read_rows(
     workspace: Workspace, wanted: Iterable[Item], reads: Lister | None = None
 ) -> Iterator[list[Read]]:
-    """Yields what rows are, a few at a time.
+    """Yields the content of rows, a few at a time.
 
     Raises:
-        FormatTooNewError: a newer gitcp wrote the newest of them.
+        FormatTooNewError: a newer gitcp wrote the newest row.
     """
     reads = reads or lister(workspace)
     done: list[Read] = []
@@ -219,7 +219,7 @@ def read_rows(
 
 
 def about_session(workspace: Workspace, checkpoint: Checkpoint) -> str:
-    """Returns who talked and what was asked first, as the headers of `gitcp log` do."""
+    """Returns the client and the first prompt, as in the headers of `gitcp log`."""
     held = checkpoint.manifest.conversation
     if held is None or held.agent_session is None:
         return one_line(checkpoint.session)
@@ -229,7 +229,7 @@ def about_session(workspace: Workspace, checkpoint: Checkpoint) -> str:
 
 
 def state_of(workspace: Workspace) -> tuple[object, ...]:
-    """Returns what differs once something was saved, labelled or pruned here."""
+    """Returns a value that changes with each save, label or prune here."""
     store = workspace.store
     try:
         refs = tuple(sorted(store.refs().items()))

@@ -9,10 +9,10 @@ TABS = (CHANGES, TALK, REASONS, SKIPPED)
 
 
 class View(NamedTuple):
-    """What to show: of which state, how, and how wide.
+    """What to show: the state, the tab, and the width.
 
-    `number` is what selects the checkpoint; None is what is now. `other` is the second of
-    two marked rows.
+    `number` selects the checkpoint; None means the present state. `other` is the second of two
+    marked rows.
     """
 
     number: str | None
@@ -30,8 +30,8 @@ Parts = Literal["both", "files", "conversation"]
 class Wanted(NamedTuple):
     """What to plan: a restore of a state, a fork of it, or an undo.
 
-    `number` selects the state, None for an undo; `name` is that of the new branch. `hunk`
-    are the lines of the only hunk to restore, as they were shown.
+    `number` selects the state, None for an undo; `name` is the name of the new branch. `hunk`
+    are the lines, as shown, of the only hunk to restore.
     """
 
     number: str | None
@@ -43,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The rows that were found so far; `whole` says that all were searched."""
+    """The rows found so far; `whole` says that all rows were searched."""
 
     names: frozenset[Name]
     whole: bool

@@ -12,7 +12,8 @@ from textual.widget import Widget
 
 from gitcp.cli.picker.lines import STYLES, Line, Page, Part, columns
 
-# Under the cursor, in the pane that has the keys and in the list where that is the other.
+# The style under the cursor, in the pane that has the keys, and in the list if the other has
+# them.
 _HERE = Style.parse("reverse")
 THERE = Style.parse("bold underline")
 
@@ -33,10 +34,10 @@ def strip_of(parts: Sequence[Part], room: int, over: Style | None = None) -> Str
 
 
 class Lines(Widget, can_focus=False):
-    """Lines of which only those in view are made, with a cursor that moves over them.
+    """Lines with a cursor; only the lines in view are made.
 
-    The owner calls the methods; the widget itself knows no keys. `elsewhere` is how the
-    cursor looks where another pane has the keys.
+    The owner calls the methods; the widget itself knows no keys. `elsewhere` is the style of
+    the cursor if another pane has the keys.
     """
 
     elsewhere: Style | None = None
@@ -53,7 +54,7 @@ class Lines(Widget, can_focus=False):
 
     @property
     def length(self) -> int:
-        """How many lines there are."""
+        """The number of lines."""
         raise NotImplementedError
 
     def parts(self, at: int, room: int) -> Sequence[Part]:
@@ -61,13 +62,13 @@ class Lines(Widget, can_focus=False):
         raise NotImplementedError
 
     def can_stop(self, at: int) -> bool:
-        """Whether the cursor may be at a line."""
+        """Whether the cursor may be on a line."""
         del at
         return True
 
     @property
     def in_view(self) -> range:
-        """Which lines are in view."""
+        """The lines in view."""
         return range(self.top, min(self.length, self.top + max(1, self.size.height)))
 
     def render_line(self, y: int) -> Strip:
@@ -81,7 +82,7 @@ class Lines(Widget, can_focus=False):
         return strip_of(self.parts(at, room), room, over)
 
     def move(self, by: int) -> bool:
-        """Moves the cursor by lines at which it can stop; whether it moved."""
+        """Moves the cursor by lines that it can stop at; returns whether it moved."""
         step = 1 if by > 0 else -1
         at, left = self.at, abs(by)
         found = at
@@ -92,14 +93,14 @@ class Lines(Widget, can_focus=False):
         return self.go(found)
 
     def go(self, at: int) -> bool:
-        """Puts the cursor on a line and shows it; whether that is another one."""
+        """Puts the cursor on a line and shows it; returns whether the cursor moved."""
         moved = at != self.at
         self.at = max(0, min(at, self.length - 1))
         self.show()
         return moved
 
     def show(self) -> None:
-        """Scrolls so that the cursor is in view, and what is above it to begin with."""
+        """Scrolls so that the cursor is in view, with the headers directly above it."""
         height = max(1, self.size.height)
         before = self.at
         while (
@@ -107,12 +108,12 @@ class Lines(Widget, can_focus=False):
         ):
             before -= 1
         self.top = max(min(self.top, before), self.at - height + 1)
-        # Lines below an empty screen would look like there are no more.
+        # Fill the screen: empty lines at its end would look like the end of the list.
         self.top = max(0, min(self.top, self.length - height))
         self.redraw()
 
     def scroll(self, by: int) -> None:
-        """Scrolls, and takes the cursor along where it would go out of view."""
+        """Scrolls, and moves the cursor so that it stays in view."""
         height = max(1, self.size.height)
         self.top = max(0, min(self.top + by, max(0, self.length - height)))
         inside = max(self.top, min(self.at, self.top + height - 1))
@@ -123,7 +124,7 @@ class Lines(Widget, can_focus=False):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draws what is in view again, and says what that is."""
+        """Draws the lines in view again, and reports which they are."""
         self.refresh()
         if self.looked is not None:
             self.looked()
@@ -164,7 +165,7 @@ class Pane(Lines):
 
     @property
     def length(self) -> int:
-        """How many lines the page has."""
+        """The number of lines of the page."""
         return len(self.page.lines)
 
     def parts(self, at: int, room: int) -> Sequence[Part]:
@@ -174,11 +175,11 @@ class Pane(Lines):
 
     @property
     def line(self) -> Line | None:
-        """The line that the cursor is on."""
+        """The line at the cursor."""
         return self.page.lines[self.at] if self.page.lines else None
 
     def put(self, page: Page, *, keep: bool) -> None:
-        """Shows a page; with `keep` at the place where the former one was."""
+        """Shows a page; with `keep` at the position of the former one."""
         self.page = page
         if not keep:
             self.top = self.at = page.start

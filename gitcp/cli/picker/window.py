@@ -13,7 +13,7 @@ from gitcp.cli.picker.widgets import Pane
 
 
 class Window(App[Choice | None]):
-    """Rows on the left, a pane on the right, `full` over both where it is shown."""
+    """Rows on the left, a pane on the right, `full` over both if it is shown."""
 
     def __init__(self, reads: Jobs, heavy: Jobs, look: Look) -> None:
         super().__init__(ansi_color=True)
@@ -28,11 +28,11 @@ class Window(App[Choice | None]):
 
     @abstractmethod
     def focus_pane(self, *, on: bool) -> None:
-        """Has the keys go to the right side, or to the rows."""
+        """Directs the keys to the right side, or to the rows."""
 
     @abstractmethod
     def show_full(self, page: Page | None) -> None:
-        """Shows a page over everything, or takes it away."""
+        """Shows a page over everything, or removes it."""
 
     @abstractmethod
     def say(self, text: str, *, bad: bool = False) -> None:
@@ -40,7 +40,7 @@ class Window(App[Choice | None]):
 
     @abstractmethod
     def ask(self, asking: Asking) -> None:
-        """Has a line typed."""
+        """Lets the user type a line."""
 
     @abstractmethod
     def tell(self) -> None:
