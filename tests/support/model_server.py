@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.support.stand_in import Block, Handler, Script, StandIn, say
@@ -80,6 +80,8 @@ class ModelServer(StandIn):
     def __init__(self, script: Script | None = None) -> None:
         super().__init__(_Handler, script, input_tokens=100)
         self.requests: list[tuple[str, dict[str, Any]]] = []
+        # Called before the first answer to a prompt: a real model takes longer.
+        self.think: Callable[[], None] = lambda: None
 
     def bodies(self, prompt: str) -> list[dict[str, Any]]:
         """The requests in which a prompt was the last thing said, in order."""
@@ -97,6 +99,8 @@ class ModelServer(StandIn):
         prompt, step = asked
         if not body.get("tools"):
             return [say("A title")]
+        if step == 0:
+            self.think()
         for name, steps in self.script.items():
             if name in prompt:
                 chosen = steps[min(step, len(steps) - 1)]

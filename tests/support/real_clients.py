@@ -61,7 +61,8 @@ class RealClient(NamedTuple):
     several, below the home. `before` stands before the program where it needs a terminal.
     `compacts` lets it sum up a session, where it can be told to without a terminal. `serves` is
     the command of one that is slow to start and can keep a server, and `attached` are the
-    arguments of a turn that is to use the server at an address.
+    arguments of a turn that is to use the server at an address. `think` makes what the model
+    waits for before it answers, where the client does not wait for its own hooks.
     """
 
     name: str
@@ -78,6 +79,7 @@ class RealClient(NamedTuple):
     before: Callable[[Path, str, str | None], list[str]] = _alone
     serves: tuple[str, ...] = ()
     attached: Callable[[str], list[str]] = _no_words
+    think: Callable[[Path], Callable[[], None]] | None = None
 
     @property
     def found(self) -> str | None:
@@ -418,6 +420,34 @@ def _cline_at_a_terminal(home: Path, prompt: str, session: str | None) -> list[s
     return [sys.executable, "-P", str(script), prompt, str(document)]
 
 
+def _cline_hooks_first(home: Path) -> Callable[[], None]:
+    """Lets the hook at the beginning of a turn end before the turn does.
+
+    Cline waits for neither, and the model of these tests answers at once.
+    """
+    log = home / ".cline" / "data" / "logs" / "cline.log"
+    began = 0
+
+    def think() -> None:
+        nonlocal began
+        if not list((home / ".cline" / "hooks").glob("TaskResume*")):
+            return
+        deadline = time.monotonic() + 10
+        while (now := begun()) <= began and time.monotonic() < deadline:
+            time.sleep(0.02)
+        began = now
+
+    def begun() -> int:
+        lines = log.read_bytes().splitlines() if log.exists() else []
+        names = (b'"hookName":"agent_start"', b'"hookName":"agent_resume"')
+        return sum(
+            b"hooks.detached_runtime" in line and any(name in line for name in names)
+            for line in lines
+        )
+
+    return think
+
+
 CLINE = RealClient(
     "cline",
     "cline",
@@ -431,6 +461,7 @@ CLINE = RealClient(
     environment=lambda url, home: {"CLINE_SESSION_BACKEND_MODE": "local"},
     compacts=lambda project, session: project.run("/compact", session),
     before=_cline_at_a_terminal,
+    think=_cline_hooks_first,
 )
 
 CLIENTS = (CLAUDE, CODEX, COPILOT, GEMINI, QWEN, PI, OPENCODE, KILO, CLINE)
@@ -489,6 +520,9 @@ class Project:
         self.client, self.top, self.home, self.server = client, top, home, server
         self._gate = gate
         client.prepare(home, server.url)
+        if client.think is not None:
+            assert isinstance(server, ModelServer)
+            server.think = client.think(home)
         self.extra = {"HOME": str(home), "CI": "1"}
         self.extra |= client.environment(server.url, home)
         self.settings = home / client.settings
@@ -571,7 +605,10 @@ class Project:
             new = [one for one in self.ends("--all") if one["id"] not in before]
             if new:
                 return new[-1]
-            assert time.monotonic() < deadline, "there is no checkpoint of the turn"
+            if time.monotonic() > deadline:
+                made = [(one["trigger"], one["note"]) for one in self.checkpoints()]
+                told = (made, self.gitcp("status"))
+                raise AssertionError(f"there is no checkpoint of the turn: {told}")
             time.sleep(0.05)
 
     def kill(self, prompt: str, once: Path) -> None:
