@@ -295,7 +295,8 @@ def run(
 ) -> bytes:
     """Runs `git ARGS` and returns its stdout; after `timeout` seconds git is killed.
 
-    What only reads is run once more if another git renamed a pack under it.
+    A command that only reads is run again, at most twice, if another git has renamed a pack
+    that it was about to open.
 
     Raises:
         GitFailedError: git is missing, its exit status is not in `accept`, or it took too
