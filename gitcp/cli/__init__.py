@@ -91,6 +91,17 @@ def main(arguments: "Sequence[str]") -> int:
             "  use it inside WSL\n"
         )
         return 17
+    from gitcp.git import questions
+    from gitcp.worktree import comparison
+
+    words = [word for word in arguments if word not in _ALSO]
+    # git works while the other modules load, which takes about as long. The questions come
+    # first: they are short, and a process starts faster while nothing else works.
+    if _opens(words):
+        questions.start_early()
+    if _scans_at_once(words):
+        comparison.start_early()
+    _await_children()
     if (
         len(arguments) == _HOOK
         and arguments[0] == "hook"
@@ -102,26 +113,29 @@ def main(arguments: "Sequence[str]") -> int:
 
         run_hook(arguments[1], arguments[2])
         return 0
-    words = [word for word in arguments if word not in _ALSO]
     if not _opens(words):
         _load_msgspec()
         from gitcp.cli.app import run
 
         return run(list(arguments))
-    # git works while the other modules load, which takes longer than git's answers.
-    from gitcp.worktree import comparison
-
-    if _scans_at_once(words):
-        comparison.start_early()
-    from gitcp.git import questions
-
-    questions.start_early()
     try:
         _load_msgspec()
         return _run(list(arguments))
     finally:
         questions.drop()
         comparison.drop()
+
+
+def _await_children() -> None:
+    """Makes the system keep the exit status of each git, where the caller ignores its children.
+
+    A program inherits that from the one that starts it. Without a status, a git that
+    failed would count as one that did what it was asked.
+    """
+    import signal
+
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _load_msgspec() -> None:
@@ -169,5 +183,7 @@ def _scans_at_once(words: "Sequence[str]") -> bool:
 
     A restore that asks scans before it has the lock; a restore that does not ask does not.
     """
+    if not _opens(words):
+        return False
     changes = words[0] in ("restore", "undo") and not _YES.isdisjoint(words)
     return words[0] == "save" or (changes and _ELSEWHERE.isdisjoint(words))

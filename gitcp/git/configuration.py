@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 Values = dict[str, list[str]]
-# The arguments with which `git config` names the file of each value.
-LIST = ("config", "--list", "--show-origin", "-z")
 
 _FILE = "file:"
 # The variables that decide which files git reads, and that hold further settings.
@@ -47,7 +45,10 @@ NONE = Listed({}, frozenset(), frozenset())
 
 
 def parse(raw: bytes) -> Listed:
-    """Returns what `LIST` printed. `includes` pairs a file with a path named in it."""
+    """Returns what git printed for `questions.LIST`.
+
+    `includes` pairs a file with a path named in it.
+    """
     values: Values = {}
     origins: set[str] = set()
     includes: set[tuple[str, str]] = set()

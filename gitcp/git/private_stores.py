@@ -22,7 +22,7 @@ from gitcp.errors import (
     UnsureFolderError,
 )
 from gitcp.format.oid import FORMS, SHA1
-from gitcp.git import area, configuration, process
+from gitcp.git import area, configuration, process, questions
 from gitcp.git.folder import UNKNOWN, Folder, folder_at
 from gitcp.git.new_bare import make_bare_store
 from gitcp.git.repository import Repository
@@ -196,7 +196,7 @@ def open_store(store: PrivateStore, top: Path | None) -> Repository:
     git_dir = store.git_dir
     since = configuration.now()
     named = {"GIT_DIR": os.fspath(git_dir)}
-    raw = process.run(configuration.LIST, cwd=store.directory, env=named)
+    raw = process.run(questions.LIST, cwd=store.directory, env=named)
     listed = configuration.parse(raw)
     name = listed.values.get("extensions.objectformat", [SHA1.name])[-1]
     check_supported(git_dir, listed.values, name)

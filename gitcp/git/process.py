@@ -10,38 +10,18 @@ from typing import IO, TYPE_CHECKING
 
 from gitcp import at_fork
 from gitcp.errors import GitFailedError, GitStoppedError, GitTimeoutError
+from gitcp.git.launch import SAFE, Launched, environment
 
 if TYPE_CHECKING:
     # The comparison of a save starts before anything is loaded that it can do without.
     from pathlib import Path
 
 Process = subprocess.Popen[bytes]
+# A git, whichever way it was started.
+Running = Process | Launched
 PIPE = subprocess.PIPE
 NOTHING = subprocess.DEVNULL
 
-# Variables that a calling git sets (a hook's GIT_DIR, the index of a commit under way)
-# would redirect our git. Variables that a user sets for transport and configuration
-# must keep working.
-_KEPT = frozenset(
-    {
-        "GIT_ASKPASS",
-        "GIT_CEILING_DIRECTORIES",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_NOSYSTEM",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_EXEC_PATH",
-        "GIT_PROXY_COMMAND",
-        "GIT_SSH",
-        "GIT_SSH_COMMAND",
-        "GIT_SSH_VARIANT",
-        "GIT_SSL_CAINFO",
-        "GIT_SSL_CAPATH",
-        "GIT_SSL_CERT",
-        "GIT_SSL_KEY",
-        "GIT_SSL_NO_VERIFY",
-    }
-)
 # Seconds between two checks whether to stop a git.
 _ASK = 0.1
 # `git repack` writes its packs under other names first. A git that has seen such a name, and
@@ -49,45 +29,6 @@ _ASK = 0.1
 _RENAMED = (": packfile ", ".pack cannot be accessed")
 _READS = frozenset({"cat-file", "diff-tree", "ls-tree", "merge-base", "rev-list"})
 _TRIES = 3
-# Settings that a user gives by the environment, as containers of a CI do; what `git -c`
-# hands to its hooks has another name.
-_NUMBERED = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
-_ALWAYS = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "LC_ALL": "C",
-}
-# No hook, monitor or background job of the user's runs because of gitcp. By default git
-# does not sync refs (and before 2.36 it cannot): what packs or deletes some would leave
-# an empty file of packed refs after a power cut, and the user's branches are in it too.
-SAFE = (
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "gc.auto=0",
-    "-c",
-    "maintenance.auto=false",
-    # A project may come with a directory that looks like a bare repository: git ignores
-    # one that is not named. gitcp names the git directory that it means.
-    "-c",
-    "safe.bareRepository=explicit",
-    "-c",
-    "core.fsync=reference",
-)
-
-
-def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Returns the environment for a git process."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("GIT_") or name in _KEPT or name.startswith(_NUMBERED)
-    }
-    return {**kept, **_ALWAYS, **(extra or {})}
 
 
 def start(
@@ -229,6 +170,40 @@ def finish(
     return out
 
 
+def outcome(running: Running) -> tuple[int, bytes, bytes]:
+    """Waits for git; returns its status, its stdout and its stderr.
+
+    Raises:
+        ChildProcessError: as `Launched.outcome` does.
+    """
+    if isinstance(running, Launched):
+        return running.outcome()
+    out, err = running.communicate()
+    return running.returncode, out, err
+
+
+def result(running: Running, *, accept: Sequence[int] = (0,)) -> bytes:
+    """Waits for git and returns its stdout.
+
+    Raises:
+        GitFailedError: the exit status is not in `accept`.
+        ChildProcessError: as `Launched.outcome` does.
+    """
+    if not isinstance(running, Launched):
+        return finish(running, accept=accept)
+    status, out, err = running.outcome()
+    if status not in accept:
+        raise _failure(running.arguments, status, err)
+    return out
+
+
+def end(running: Running) -> None:
+    """Ends a git whose answer is no longer needed."""
+    running.kill()
+    if not isinstance(running, Launched):
+        running.communicate()
+
+
 def _outcome(
     process: Process,
     data: bytes | None,
@@ -254,11 +229,15 @@ def _outcome(
 def failure(process: Process, err: bytes) -> GitFailedError:
     """Returns the error for a git process that failed."""
     args = process.args
-    verb = _verb(args[1 + len(SAFE) :]) if isinstance(args, list) else "?"
+    own = args[1 + len(SAFE) :] if isinstance(args, list) else ()
+    return _failure(own, process.returncode, err)
+
+
+def _failure(args: Sequence[str | bytes], status: int, err: bytes) -> GitFailedError:
     said = err.decode("utf-8", "replace").strip().splitlines()
-    reason = said[-1] if said else _ending(process.returncode)
+    reason = said[-1] if said else _ending(status)
     return GitFailedError(
-        f"git {verb} failed: {reason}",
+        f"git {_verb(args)} failed: {reason}",
         hint="run the same command by hand to see more; `gitcp doctor` checks the rest",
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from gitcp.at_fork import computed
 from gitcp.format.oid import SHA1, ObjectFormat
-from gitcp.git import access, area, configuration, process
+from gitcp.git import access, area, configuration, process, questions
 from gitcp.git.configuration import NONE, Listed, Sources
 from gitcp.git.libgit import LibgitObjects
 from gitcp.git.objects import Objects
@@ -208,7 +208,7 @@ class Repository:
         if not self._sources.changed():
             return
         since = configuration.now()
-        listed = configuration.parse(self.git(*configuration.LIST))
+        listed = configuration.parse(self.git(*questions.LIST))
         check_supported(self.common_dir, listed.values, self.form.name)
         if listed.values != self.config:
             self.config = listed.values

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, TypeVar
 from gitcp import durable
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.git.configuration import is_set_by_user
-from gitcp.git.process import Process, finish
 from gitcp.git.repository import Repository
 from gitcp.git.transaction import Transaction
 from gitcp.worktree import state as states
@@ -22,6 +21,7 @@ from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.state import ScanState
 
 if TYPE_CHECKING:
+    from gitcp.worktree.comparison import Comparison
     from gitcp.worktree.proof import Proven
     from gitcp.worktree.read import Written
     from gitcp.worktree.watched import Watch
@@ -42,7 +42,7 @@ class Capture:
         self._root = root
         self._rules = rules
         self._private = PrivateGit(repository, self._top)
-        self._comparison: Process | None = None
+        self._comparison: Comparison | None = None
         self._state: ScanState | None = None
         self._clock: Clock | None = None
         self._watch: Watch | None = None
@@ -72,7 +72,7 @@ class Capture:
             state = self._state = ScanState()
         self._stored = state.stored
         if not (self._ask(state, clock) or not state.index):
-            self._comparison = self._private.start_diff_files()
+            self._comparison = self._private.start_comparison()
 
     def _ask(self, state: ScanState, clock: Clock) -> bool:
         """Asks the user's watcher; returns whether its answer may suffice."""
@@ -103,10 +103,9 @@ class Capture:
 
     def abandon(self) -> None:
         """Ends a comparison whose result is no longer needed."""
-        process, self._comparison = self._comparison, None
-        if process is not None:
-            process.kill()
-            process.communicate()
+        running, self._comparison = self._comparison, None
+        if running is not None:
+            running.end()
         if self._watch is not None:
             self._watch.close()
 
@@ -202,10 +201,10 @@ class Capture:
         self, state: ScanState, builder: Builder, clock: Clock, watch: "Watch | None"
     ) -> Found:
         def differing() -> list[bytes]:
-            process, self._comparison = self._comparison, None
-            if process is None and state.index:
-                process = self._private.start_diff_files()
-            return finish(process).split(b"\0")[:-1] if process is not None else []
+            running, self._comparison = self._comparison, None
+            if running is None and state.index:
+                running = self._private.start_comparison()
+            return running.names() if running is not None else []
 
         context = ScanPlace(
             self._repository,

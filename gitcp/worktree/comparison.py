@@ -1,18 +1,19 @@
 """Git's comparison of the files with the private index; may start before the rest is loaded.
 
 It takes longer than the rest of a small save. So a command that is going to save starts
-it before it loads the rest of gitcp, and it runs on another core meanwhile.
+it before it loads the rest of gitcp, and it runs on another core meanwhile. Therefore this
+module imports only what Python has loaded anyway.
 """
 
 import os
 import stat
 import time
-from contextlib import suppress
-from typing import NamedTuple
 
-from gitcp.errors import GitFailedError
-from gitcp.git import process
-from gitcp.git.process import Process
+from gitcp.git import launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from gitcp.git.process import Running
 
 CONFIG = b"""[core]
 \trepositoryformatversion = 0
@@ -42,12 +43,44 @@ WORDS = (
 _FRESH = 1.0
 
 
-class _Early(NamedTuple):
-    process: Process
-    directory: str
-    top: str
-    signature: tuple[int, ...]
-    began: float
+class Comparison:
+    """A comparison that runs. `names` or `end` has to end it."""
+
+    def __init__(self, running: "Running", directory: str, top: str) -> None:
+        self._running = running
+        self.directory = directory
+        self.top = top
+
+    def names(self) -> list[bytes]:
+        """Waits, and returns the paths of the files that differ.
+
+        Raises:
+            GitFailedError: git failed.
+        """
+        from gitcp.git import process  # noqa: PLC0415  see above
+
+        try:
+            return process.result(self._running).split(b"\0")[:-1]
+        except ChildProcessError:
+            # It has ended; how, the system does not tell.
+            return start(self.directory, self.top).names()
+
+    def end(self) -> None:
+        """Ends a comparison whose result is no longer needed."""
+        from gitcp.git import process  # noqa: PLC0415  see above
+
+        process.end(self._running)
+
+
+class _Early:
+    """A comparison that was started early, of an index with this signature."""
+
+    def __init__(
+        self, running: Comparison, signature: tuple[int, ...], began: float
+    ) -> None:
+        self.comparison = running
+        self.signature = signature
+        self.began = began
 
 
 class _Slot:
@@ -63,14 +96,28 @@ def naming(
     return {"GIT_DIR": os.fspath(directory), "GIT_WORK_TREE": os.fspath(top)}
 
 
+def start(directory: str | os.PathLike[str], top: str | os.PathLike[str]) -> Comparison:
+    """Starts to compare a work tree with the index in the private directory.
+
+    Raises:
+        GitFailedError: git could not be started.
+    """
+    from gitcp.git import process  # noqa: PLC0415  see above
+
+    place, above = os.fspath(directory), os.fspath(top)
+    started = process.start(WORDS, cwd=above, env=naming(place, above))
+    return Comparison(started, place, above)
+
+
 def start_early() -> None:
     """Starts to compare the work tree around the current directory, if that is simple.
 
     Git has not been asked for the repository yet. So the directory `.git` has to be this
     user's, and the private one below it as gitcp makes it: git reads no other settings
-    there. The scan that takes it checks that the place was right.
+    there. The scan that takes it checks that the place was right. If git cannot be started,
+    the scan reports it.
     """
-    with suppress(OSError, GitFailedError):
+    try:
         top = _top(os.path.realpath("."))
         if top is None:
             return
@@ -79,13 +126,17 @@ def start_early() -> None:
             return
         signature = _signature(directory)
         began = time.monotonic()
-        started = process.start(WORDS, cwd=top, env=naming(directory, top))
-        _Slot.early = _Early(started, directory, top, signature, began)
+        env = naming(directory, top)
+        launched = launch.launch(WORDS, where=top, env=env, yields=True)
+    except OSError:
+        return
+    running = Comparison(launched, directory, top)
+    _Slot.early = _Early(running, signature, began)
 
 
 def take(
     directory: str | os.PathLike[str], top: str | os.PathLike[str]
-) -> Process | None:
+) -> Comparison | None:
     """Returns the comparison that was started early, if it is of this index and fresh.
 
     The caller holds the lock of the work tree.
@@ -93,15 +144,19 @@ def take(
     early, _Slot.early = _Slot.early, None
     if early is None:
         return None
-    with suppress(OSError):
+    running = early.comparison
+    try:
         if (
-            early.directory == os.path.realpath(directory)
-            and early.top == os.path.realpath(top)
-            and early.signature == _signature(early.directory)
+            running.directory == os.path.realpath(directory)
+            and running.top == os.path.realpath(top)
+            and early.signature == _signature(running.directory)
             and time.monotonic() < early.began + _FRESH
         ):
-            return early.process
-    _end(early.process)
+            return running
+    except OSError:
+        # There is no index any more.
+        pass
+    running.end()
     return None
 
 
@@ -109,19 +164,17 @@ def drop() -> None:
     """Ends a comparison that was started early and not taken."""
     early, _Slot.early = _Slot.early, None
     if early is not None:
-        _end(early.process)
-
-
-def _end(running: Process) -> None:
-    running.kill()
-    running.communicate()
+        early.comparison.end()
 
 
 def _top(where: str) -> str | None:
     """Returns the closest directory that has a `.git`, if that is a directory itself."""
     while True:
-        with suppress(FileNotFoundError):
+        try:
             status = os.lstat(f"{where}/.git")
+        except FileNotFoundError:
+            pass
+        else:
             return where if _is_own(status) else None
         above = os.path.dirname(where)
         if above == where:

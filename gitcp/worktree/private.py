@@ -18,6 +18,7 @@ from gitcp.format.tree import FILE
 from gitcp.git.process import Process, failure, start
 from gitcp.git.repository import Repository
 from gitcp.worktree import comparison
+from gitcp.worktree.comparison import Comparison
 from gitcp.worktree.names import composed
 
 _OTHER_FORM = b"""[core]
@@ -113,16 +114,14 @@ class PrivateGit:
                 settings += ["-c", f"{name}={value}"]
         return settings
 
-    def start_diff_files(self) -> Process:
-        """Starts the comparison of the index with the files; paths end with NUL.
+    def start_comparison(self) -> Comparison:
+        """Starts the comparison of the index with the files.
 
         A comparison that was started early continues, unless the index was replaced
         since.
         """
         early = comparison.take(self.directory, self._top)
-        return early or self._repository.start(
-            *comparison.WORDS, environment=self._environment()
-        )
+        return early or comparison.start(self.directory, self._top)
 
     def start_writing(
         self, index: bytes, directory: int, lock: int, workers: int

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from gitcp.git import process
+from gitcp.git import launch, process
 from gitcp.worktree import comparison, state
 from tests.conftest import GitRunner
 from tests.support.gitrepo import write_files
@@ -28,14 +29,19 @@ def left_over() -> Iterator[None]:
 def started(monkeypatch) -> list[str]:
     """The directories whose comparison was started, early or not."""
     noted: list[str] = []
-    start = process.start
 
-    def noting(args, **how):
-        if "diff-files" in args:
-            noted.append(how["env"]["GIT_DIR"])
-        return start(args, **how)
+    def note(module: ModuleType, name: str) -> None:
+        begin = getattr(module, name)
 
-    monkeypatch.setattr(process, "start", noting)
+        def noting(args, **how):
+            if "diff-files" in args:
+                noted.append(how["env"]["GIT_DIR"])
+            return begin(args, **how)
+
+        monkeypatch.setattr(module, name, noting)
+
+    note(launch, "launch")
+    note(process, "start")
     return noted
 
 
