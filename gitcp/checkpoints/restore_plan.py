@@ -29,6 +29,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import created_of
 from gitcp.store.surroundings import Surroundings
 from gitcp.trust.configured import configured
+from gitcp.trust.obeyed import obeyed
 from gitcp.trust.withheld import Bounds, withheld_from
 from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.files import Root
@@ -314,7 +315,8 @@ def bounds_of(workspace: Workspace) -> Bounds:
     head = None
     if commit is not None:
         head = repository.objects.commit(bytes.fromhex(commit)).tree
-    return Bounds(head, configured(repository, workspace.top))
+    named = configured(repository, workspace.top)
+    return Bounds(head, named, obeyed(repository, workspace.top, named.hooks))
 
 
 def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:

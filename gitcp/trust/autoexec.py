@@ -51,8 +51,7 @@ _DIRECTORIES = words(
 _NAMES = words(
     # agents
     """
-    agent.md agents.md agents.override.md claude.local.md claude.md crush.json crush.md
-    gemini.md mcp.json opencode.json opencode.jsonc qwen.md warp.md
+    crush.json kilo.json kilo.jsonc mcp.json opencode.json opencode.jsonc
     """
     # shells, version managers, environments
     """
@@ -61,16 +60,24 @@ _NAMES = words(
     """
     # interpreters and test runners that load from the directory they start in
     """
-    bunfig.toml conftest.py ipython_config.py manage.py mypy.ini noxfile.py pyproject.toml
-    pytest.ini setup.cfg setup.py sitecustomize.py tox.ini usercustomize.py
+    bunfig.toml conftest.py deno.json deno.jsonc dodo.py fabfile.py gunicorn.conf.py
+    ipython_config.py manage.py mypy.ini noxfile.py pixi.toml pylintrc pylintrc.toml
+    pyproject.toml pytest.ini pytest.toml setup.cfg setup.py sitecustomize.py startup.m
+    tasks.py tox.ini tox.toml toxfile.py usercustomize.py
     """
     # builds, which editors start too
     """
-    build.rs build.sbt cmakelists.txt cmakepresets.json cmakeuserpresets.json
-    composer.json gemfile gnumakefile gradlew gradlew.bat guardfile hie.yaml jenkinsfile
-    justfile makefile meson.build mvnw package.json pnpm-workspace.yaml pom.xml rakefile
-    rust-toolchain rust-toolchain.toml vagrantfile workspace workspace.bazel
-    module.bazel
+    artisan bb.edn bsdmakefile build.mill build.pl build.rs build.sc build.zig
+    cabal.project capfile cargo.toml cmakelists.txt cmakepresets.json
+    cmakeuserpresets.json composer.json config.ru dangerfile deps.edn dub.json dub.sdl
+    dune dune-project ember-cli-build.js fastfile foundry.toml gatsby-config.js
+    gatsby-node.js gemfile gems.rb gnumakefile gradlew gradlew.bat guardfile hie.yaml
+    jenkinsfile justfile makefile makefile.pl meson.build mix.exs module.bazel mvnw
+    package.json package.swift pnpm-workspace.yaml podfile pom.xml project.clj
+    project.godot rakefile rebar.config rebar.config.script rust-toolchain
+    rust-toolchain.toml sconscript sconstruct setup.hs setup.lhs shadow-cljs.edn
+    stack.yaml steepfile thorfile tiltfile truffle-config.js vagrantfile workspace
+    workspace.bazel wscript xmake.lua
     """
     # hook managers
     """
@@ -82,23 +89,43 @@ _NAMES = words(
     azure-pipelines.yml azure-pipelines.yaml bitbucket-pipelines.yml
     """
 )
-_ENDINGS = (".pth", ".code-workspace", ".mk", ".sln", ".csproj", ".vcxproj", ".props")
+_ENDINGS = (
+    *(".pth", ".code-workspace", ".mk", ".cmake", ".sbt", ".gradle", ".gradle.kts"),
+    *(
+        ".sln",
+        ".slnx",
+        ".csproj",
+        ".fsproj",
+        ".vbproj",
+        ".vcxproj",
+        ".props",
+        ".targets",
+    ),
+    *(".gemspec", ".podspec", ".cabal", ".nimble"),
+)
 # Patterns here and elsewhere are compiled on first use, because that takes time.
 # Families: a tool's own configuration that is a program, or names one.
 _FAMILIES = r"""(?x)
       (astro|babel|commitlint|cypress|esbuild|eslint|jest|karma|knip|lint-staged|metro
       |next|nuxt|playwright|postcss|prettier|release|remix|rollup|rspack|stylelint|svelte
       |tailwind|tsup|turbo|vite|vitest|webpack|wdio)\.config\.\w+
+    | [\w.-]+\.config\.[cm]?[jt]sx?
     | (gruntfile|gulpfile)\.\w+
-    | (build|settings|init)\.gradle(\.kts)?
+    | (agents?|claude|codebuddy|codex|crush|gemini|iflow|qwen|replit|warp)(\.[\w-]+)*\.md
+    | (phpstan\.neon|phpunit\.xml|psalm\.xml)(\.dist)?
+    | jupyter(_\w+)?_config\.(json|py)
     | (docker-)?compose[\w.-]*\.ya?ml
     | (dist\.)?taskfile[\w.-]*\.ya?ml
     | directory\.(build|packages)\.(props|targets|rsp)
     | dockerfile[\w.-]* | containerfile[\w.-]*
     """
 # Ends of paths, if the last name alone is not specific.
-_TAILS = (("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml"))
-_BELOW = words("gradle mise")
+_TAILS = (
+    *(("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml")),
+    *(("doc", "conf.py"), ("docs", "conf.py"), ("source", "conf.py")),
+    ("renv", "activate.r"),
+)
+_BELOW = words("buildsrc gradle mise")
 
 # Dot files by name, in addition to the general rule on dot paths: no answer of the user
 # brings these, only trust does.

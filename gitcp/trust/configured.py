@@ -16,14 +16,16 @@ from gitcp.trust.autoexec import folded, words
 # The last parts of keys whose value is a command, a program, or a file that names programs.
 _RUNS = words(
     """
-    alternaterefscommand askpass attributesfile cccmd clean cmd command difffilter driver
-    editor external fsmonitor gitproxy headercmd helper hookspath packobjectshook pager
-    path process program receivepack recentobjectshook sendmailcmd smtpserver smudge
-    sshcommand templatedir textconv tocmd update uploadpack vcs viewer
+    alternaterefscommand askpass attributesfile authorsprog cccmd clean cmd command
+    defaultkeycommand difffilter driver editor external fsmonitor gitproxy headercmd helper
+    hookspath httpd packobjectshook pager path process program receivepack
+    recentobjectshook sendmailcmd smtpserver smudge sshcommand templatedir textconv tocmd
+    tunnel update uploadpack vcs viewer
     """
 )
 _BARE = r"""[^\s"'`;&|<>()$=,!]+"""
 _QUOTED = r"""'([^']+)'|"([^"]+)\""""
+_SETS = r"(^|\s)(-c|--config-env|--exec-path|--upload-pack|--receive-pack)\b"
 _HOOKS = "core.hookspath"
 _INCLUDES = r"(?s)include\.path|includeif\..*\.path"
 
@@ -31,11 +33,13 @@ _INCLUDES = r"(?s)include\.path|includeif\..*\.path"
 class Configured(NamedTuple):
     """Paths, with folded names, that the configuration names.
 
-    `top` says that the top of the work tree is the folder of hooks.
+    `top` says that the top of the work tree is the folder of hooks; `hooks` are the folders
+    in which git looks for hooks.
     """
 
     paths: frozenset[tuple[str, ...]] = frozenset()
     top: bool = False
+    hooks: tuple[Path, ...] = ()
 
     def names(self, path: bytes) -> bool:
         """Whether a path is one of these, is below one, or contains one."""
@@ -70,6 +74,7 @@ def configured(repository: Repository, top: Path) -> Configured:
     raw = repository.git("config", "--list", "--show-origin", "-z")
     found: set[tuple[str, ...]] = set()
     hooks_here = False
+    hooks = [repository.common_dir / "hooks"]
     tops = {os.fspath(top), os.path.realpath(top)}
     fields = raw.decode("utf-8", "surrogateescape").split("\0")
     for origin, setting in zip(fields[::2], fields[1::2], strict=False):
@@ -83,22 +88,24 @@ def configured(repository: Repository, top: Path) -> Configured:
             named += [value, os.path.join(os.path.dirname(file), value)]
         elif key == _HOOKS:
             named.append(value)
+            hooks.append(top / os.path.expanduser(value))
             hooks_here = hooks_here or _inside(value or ".", tops) == [()]
         elif _runs(key, value):
-            named += _tokens(value)
+            named += tokens(value)
         for one in named:
             found.update(parts for parts in _inside(one, tops) if parts)
-    return Configured(frozenset(found), hooks_here)
+    return Configured(frozenset(found), hooks_here, tuple(hooks))
 
 
 def _runs(key: str, value: str) -> bool:
     """Whether a setting names a program, or a file that names one."""
     if key.startswith("alias."):
-        return value.lstrip().startswith("!")
+        # An alias of git's own commands can set a program for one of them.
+        return value.lstrip().startswith("!") or re.search(_SETS, value) is not None
     return key.rpartition(".")[2] in _RUNS or key.startswith(("pager.", "hook."))
 
 
-def _tokens(value: str) -> Iterator[str]:
+def tokens(value: str) -> Iterator[str]:
     """Yields the parts of a command that may be paths: quoted parts and words."""
     yield value
     for match in re.finditer(_QUOTED, value):

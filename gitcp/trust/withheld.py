@@ -9,24 +9,31 @@ from gitcp.format.tree import EXECUTABLE, LINK, Entry
 from gitcp.git.objects import Objects
 from gitcp.trust.autoexec import executed, has_dot
 from gitcp.trust.configured import Configured
+from gitcp.trust.obeyed import Obeyed
 from gitcp.worktree.plan import Withheld
 
 EXECUTED = "tools execute it by themselves"
 CONFIGURED = "git's configuration names it"
+OBEYED = "a link or hook that tools obey leads to it"
 OUTSIDE = "a link that leads outside the project"
 DOT = "a dot path that differs in HEAD"
+DOT_LINK = "a dot link leads to it"
 BECOMES_EXECUTABLE = "it would become executable"
 # Only trust allows these changes; the others are allowed if the user says so when asked.
-NEVER_ASKED = frozenset({EXECUTED, CONFIGURED, OUTSIDE})
-ASKED = frozenset({DOT, BECOMES_EXECUTABLE})
+NEVER_ASKED = frozenset({EXECUTED, CONFIGURED, OBEYED, OUTSIDE})
+ASKED = frozenset({DOT, DOT_LINK, BECOMES_EXECUTABLE})
 HELD = NEVER_ASKED | ASKED
 
 
 class Bounds(NamedTuple):
-    """The user's own state: the tree of HEAD, and paths named by git's configuration."""
+    """The user's own state: the tree of HEAD, and paths that tools obey besides by name.
+
+    `configured` are paths that git's configuration names, `obeyed` those with another name.
+    """
 
     head: bytes | None = None
     configured: Configured = Configured()
+    obeyed: Obeyed = Obeyed()
 
 
 def leads_outside(path: bytes, target: bytes) -> bool:
@@ -71,12 +78,16 @@ def withheld_from(
             return EXECUTED
         if bounds.configured.names(path):
             return CONFIGURED
+        if bounds.obeyed.executed.names(path):
+            return OBEYED
         if new is not None and new.mode == LINK and _leads_out(objects, path, new):
             return OUTSIDE
         if new == own or path in brought:
             return None
         if has_dot(path):
             return DOT
+        if bounds.obeyed.dot.names(path):
+            return DOT_LINK
         if _executable(new) and not _executable(old) and not _executable(own):
             return BECOMES_EXECUTABLE
         return None

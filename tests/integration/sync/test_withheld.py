@@ -79,6 +79,9 @@ def test_git_runs_no_hook_that_a_checkpoint_brought(ann, bob):
         ("pager.log", "tools/page", "tools/page"),
         ("core.pager", "tools/run", "tools"),
         ("sequence.editor", "tools/edit", "tools/edit"),
+        ("gpg.ssh.defaultKeyCommand", "tools/key", "tools/key"),
+        ("imap.tunnel", "tools/tunnel", "tools/tunnel"),
+        ("alias.up", "-c core.sshCommand=tools/ssh fetch", "tools/ssh"),
     ],
 )
 def test_what_gits_configuration_names_stays_out(ann, bob, key, value, path):
@@ -203,6 +206,18 @@ def test_names_are_compared_as_loose_file_systems_do():
         "node_modules/x/y",
         ".agents/skills/x",
         "tools/bazel",
+        "crate/Cargo.toml",
+        "lib/x.gemspec",
+        "Gems.rb",
+        "mix.exs",
+        "CLAUDE.team.md",
+        "AGENTS.local.md",
+        "graphql.config.ts",
+        "pylintrc",
+        "buildSrc/src/x.kt",
+        "app/local.gradle",
+        "docs/conf.py",
+        "\u212aILO.json",
     ):
         assert executed(path.encode()), path
     for path in (
@@ -213,6 +228,9 @@ def test_names_are_compared_as_loose_file_systems_do():
         "a.env",
         "mk",
         "x/hooks",
+        "claudette.md",
+        "src/conf.py",
+        "x.configs.ts",
     ):
         assert not executed(path.encode()), path
     assert has_dot("a/\u200c.x/y".encode())
@@ -264,3 +282,77 @@ def test_import_lists_it_as_pull_does(ann, bob):
     git(bob, "update-ref", "-d", "refs/gitcp/s/s/main")
     (branch,) = ok(bob, "import", str(bundle))["branches"]
     assert branch["withheld"] == told
+
+
+LINKED = "a link or hook that tools obey leads to it"
+
+
+@pytest.mark.parametrize(
+    ("links", "path"),
+    [
+        ({"CLAUDE.md": b"docs/ai.md"}, "docs/ai.md"),
+        ({".vscode": b"conf/code"}, "conf/code/tasks.json"),
+        ({"sub/.husky": b"../conf/hooks"}, "conf/hooks/pre-push"),
+        ({".envrc": b"one", "one": b"two/rc"}, "two/rc"),
+        ({".envrc": b"dir/rc", "dir": b"real"}, "real/rc"),
+        ({".envrc": b"{top}/conf/rc"}, "conf/rc"),
+        ({".vscode/tasks.json": b"../Tasks.json"}, "tasks.json"),
+    ],
+)
+@pytest.mark.parametrize("how", ["tracked", "untracked", "deleted"])
+def test_what_the_users_own_links_make_tools_obey_stays_out(ann, bob, links, path, how):
+    """The name that tools look for is a link; its target has any name."""
+    files = {
+        name: Symlink(target.replace(b"{top}", os.fsencode(bob)))
+        for name, target in links.items()
+    }
+    write_files(bob, files)
+    if how != "untracked":
+        commit_all(bob, "links")
+    if how == "deleted":
+        (bob / next(iter(links))).unlink()
+    push(ann, {path: b"theirs", "free": b"x"})
+    ok(bob, "pull")
+    assert reasons(partly(bob, "restore", "s:last", "--yes"))[path] == LINKED
+    assert (bob / "free").exists()
+    assert not (bob / path).exists()
+
+
+@pytest.mark.parametrize(
+    ("hook", "path"),
+    [
+        (Symlink(b"../../tools/check"), "tools/check"),
+        (Executable(b'#!/bin/sh\nx; "$(git top)"/tools/check\n'), "tools/check"),
+        (Executable(b"#!/bin/sh\n# free\nexec python3 check.py\n"), "check.py"),
+    ],
+)
+def test_what_gits_own_hooks_lead_to_stays_out(ann, bob, hook, path):
+    write_files(bob, {path: Executable(b"#!/bin/sh\n")})
+    commit_all(bob, "x")
+    git(bob, "push", "-q", "origin", "HEAD:refs/heads/main")
+    git(ann, "pull", "-q", "origin", "main")
+    write_files(bob, {".git/hooks/pre-commit": hook})
+    push(ann, {path: Executable(b"#!/bin/sh\nexit 1\n"), "free": b"x"})
+    ok(bob, "pull")
+    assert reasons(partly(bob, "restore", "s:last", "--yes")) == {path: LINKED}
+    assert (bob / "free").exists()
+    assert (bob / path).read_bytes() == b"#!/bin/sh\n"
+
+
+def test_a_dot_link_is_asked_about_and_a_link_to_a_package_is_not(ann, bob):
+    write_files(
+        bob,
+        {
+            ".toolrc": Symlink(b"conf/tool"),
+            ".all": Symlink(b"."),
+            "node_modules/p": Symlink(b"../packages/p"),
+            "plain": Symlink(b"code"),
+        },
+    )
+    commit_all(bob, "links")
+    push(ann, {"conf/tool": b"x", "packages/p/index.js": b"x", "code/a": b"x"})
+    ok(bob, "pull")
+    left = reasons(partly(bob, "restore", "s:last", "--yes"))
+    assert left["conf/tool"] == "a dot link leads to it"
+    assert (bob / "packages/p/index.js").exists()
+    assert (bob / "code/a").exists()
