@@ -86,7 +86,7 @@ def decode(raw: bytes) -> Document:
                 hint="update gitcp",
             )
         document = _DECODER.decode(raw)
-    except msgspec.MsgspecError as exc:
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as exc:
         raise CorruptError(f"it is not a document: {exc}") from exc
     fault = _fault(document)
     if fault is not None:

@@ -31,6 +31,8 @@ from gitcp.remotes.seen import Seen
 
 # The most documents in one listing: as many as gitcp reads refs of a git remote.
 _LISTED = 160_000
+# The most bytes of all documents in one listing: they are read and kept at once.
+_LISTED_BYTES = 128 << 20
 _AT_ONCE = 16
 # A pack that is so many times larger than all after it is not merged.
 _RATIO = 2
@@ -102,10 +104,17 @@ class ObjectStore(OnePlace):
         return Advertised(tips, frozenset(self._held.keys() - tips.keys()))
 
     def _listed(self, below: str) -> Iterator[Entry]:
+        total = 0
         for number, entry in enumerate(self._place.list(below)):
-            if number >= _LISTED:
+            total += entry.size
+            if number >= _LISTED or total > _LISTED_BYTES:
+                much = (
+                    f"{_LISTED:,} documents"
+                    if number >= _LISTED
+                    else (f"{_LISTED_BYTES:,} bytes of documents")
+                )
                 raise TransferError(
-                    f"{self._shown} has more than {_LISTED:,} documents",
+                    f"{self._shown} has more than {much}",
                     hint="nothing was changed; name the sessions",
                 )
             yield entry

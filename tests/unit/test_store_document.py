@@ -81,6 +81,9 @@ def test_any_other_path_is_no_document(path):
         with_pack(sha256="x"),
         with_pack(tip="HEAD"),
         with_pack(anchors=["--upload-pack"]),
+        b'{"format":1,"x":%b%b}' % (b"[" * 5_000, b"]" * 5_000),
+        b'{"format":%b}' % (b"9" * 5_000),
+        b"\xff\xfe{}",
     ],
 )
 def test_what_is_no_document_is_refused(raw):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.remotes import object_store
 from gitcp.remotes.directory import Directory
 from tests.support.clones import results, save
 from tests.support.crypt import Key, encrypt_to, reads_with
@@ -143,6 +144,7 @@ def test_a_pack_that_is_not_what_its_document_says_is_refused(ann, bob, store):
         b'{"format":1}',
         b'{"format":2}',
         b'{"format":1,"hash":"sha1","tip":"..","packs":[]}',
+        b'{"format":1,"x":%b%b}' % (b"[" * 5_000, b"]" * 5_000),
     ],
 )
 def test_a_document_that_cannot_be_used_is_left_alone(ann, bob, store, change):
@@ -178,6 +180,22 @@ def test_more_than_a_pull_may_bring_is_not_fetched(ann, bob, store):
     refused = invoke(bob, "pull", store, env={"GITCP_PULL_MAX_SIZE": "100"})
     assert refused.returncode == 21
     assert b"pullMaxSize" in refused.stderr
+
+
+def test_documents_are_listed_up_to_a_number_of_bytes(ann, bob, store, monkeypatch):
+    """Each is small enough to be read, but all of them are kept in memory."""
+    save(ann)
+    ok(ann, "push", store)
+    for number in range(3):
+        more = document_of(store, f"s{number}")
+        more.parent.mkdir(parents=True)
+        more.write_bytes(b"x" * 1_000)
+    monkeypatch.setattr(object_store, "_LISTED_BYTES", 3_000)
+    refused = invoke(bob, "pull", store)
+    assert refused.returncode == 21
+    assert b"more than 3,000 bytes of documents" in refused.stderr
+    monkeypatch.setattr(object_store, "_LISTED_BYTES", 4_000)
+    ok(bob, "pull", store)
 
 
 def test_a_directory_of_other_things_is_refused(ann, hub, tmp_path):
