@@ -16,8 +16,9 @@ from gitcp.cli.streams import write
 from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
 from gitcp.format.checkpoint import show_path
 
-_BIDI = frozenset(
-    "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# Invisible marks, marks that change the direction of text, and separators of lines.
+_MARKS = frozenset(
+    "\u2028\u2029\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 )
 
 
@@ -28,16 +29,20 @@ def safe(text: str) -> str:
     return "".join(
         char
         if char in "\n\t"
-        or (unicodedata.category(char)[0] != "C" and char not in _BIDI)
+        or (unicodedata.category(char)[0] != "C" and char not in _MARKS)
         else ascii(char)[1:-1]
         for char in text
     )
 
 
-def safe_path(path: bytes | str) -> str:
-    """Returns a path as safe text on one line: newlines and tabs are escaped, as in git."""
-    text = show_path(path) if isinstance(path, bytes) else path
+def safe_line(text: str) -> str:
+    """Returns text as safe text on one line: newlines and tabs are escaped, as in git."""
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def safe_path(path: bytes | str) -> str:
+    """Returns a path as safe text on one line."""
+    return safe_line(show_path(path) if isinstance(path, bytes) else path)
 
 
 def one_line(text: str, width: int = 0) -> str:

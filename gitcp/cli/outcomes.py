@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,13 +14,13 @@ WIDTH = 12
 
 def outcome_line(out: Output, outcome: "Outcome") -> str:
     """Returns the line for the outcome of a branch or ledger."""
-    shown = out.style(safe(outcome.shown.replace("\n", "\\n")), fg="cyan")
+    shown = out.style(safe_line(outcome.shown), fg="cyan")
     if not outcome.branch:
         shown += " (steps)"
     if outcome.name != outcome.branch:
-        shown += f" as {out.style(safe(outcome.name), fg='cyan')}"
-    reason = f"  ({safe(outcome.reason)})" if outcome.reason else ""
-    where = f" at {safe(outcome.address)}" if outcome.address else ""
+        shown += f" as {out.style(safe_line(outcome.name), fg='cyan')}"
+    reason = f"  ({safe_line(outcome.reason)})" if outcome.reason else ""
+    where = f" at {safe_line(outcome.address)}" if outcome.address else ""
     return f"  {outcome.result:<{WIDTH}} {shown}{where}{reason}"
 
 

@@ -11,7 +11,7 @@ from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli import open_clients
-from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.emit import Output, one_line, safe_line, safe_path
 from gitcp.cli.layout import age
 from gitcp.cli.render import count, provenance
 from gitcp.errors import GitcpError
@@ -202,7 +202,7 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
         ]
     others = [("left", item) for item in left if item.reason not in HELD]
     lines += [
-        f"  {word:<6} {safe_path(item.path)} ({safe(item.reason)})"
+        f"  {word:<6} {safe_path(item.path)} ({safe_line(item.reason)})"
         for word, item in (*others, *(("absent", item) for item in absent))
     ]
     for item in plan.obstacles:
@@ -210,11 +210,13 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
     lines += _since(plan)
     for call in plan.behind.outside:
         lines.append(
-            f"  stays  step {safe(show_call(call))} ({call.effect}, {call.state}"
+            f"  stays  step {safe_line(show_call(call))} ({call.effect}, {call.state}"
             f" {call.intent.at[:19].replace('T', ' ')}): not taken back"
         )
     for call in plan.behind.inside[:_SINCE]:
-        lines.append(f"  again  step {safe(show_call(call))} runs again when called")
+        lines.append(
+            f"  again  step {safe_line(show_call(call))} runs again when called"
+        )
     if len(plan.behind.inside) > _SINCE:
         lines.append(f"  again  and {len(plan.behind.inside) - _SINCE} more steps")
     if plan.operation:

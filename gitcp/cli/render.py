@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
 from gitcp.checkpoints.own_notes import note_of
-from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.emit import Output, one_line, safe, safe_line, safe_path
 from gitcp.format import tree
 from gitcp.format.log import Decision
 
@@ -116,7 +116,7 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
             lines.append(f"  and {len(preview.paths) - limit} more")
     if preview.agent is not None:
         lines.append(
-            f"its conversation ({safe(preview.agent)}) is not handed to a client"
+            f"its conversation ({safe_line(preview.agent)}) is not handed to a client"
             " without --trust"
         )
     return lines
@@ -137,10 +137,14 @@ def change_lines(out: Output, changes: Iterable[tree.Change]) -> Iterable[str]:
 
 
 def decision_line(out: Output, entry: Decision) -> str:
-    """Returns an entry of the decision log."""
-    why = f"\n{'':12}because {safe(entry.why)}" if entry.why else ""
-    paths = f"  [{', '.join(map(safe_path, entry.paths))}]" if entry.paths else ""
-    return f"  {out.style(f'{safe(entry.kind):<9}', fg='magenta')} {safe(entry.text)}{paths}{why}"
+    """Returns an entry of the decision log; its further lines are indented below it."""
+    text = safe(entry.text)
+    if entry.paths:
+        text += f"  [{', '.join(map(safe_path, entry.paths))}]"
+    if entry.why:
+        text += f"\nbecause {safe(entry.why)}"
+    text = text.replace("\n", f"\n{'':12}")
+    return f"  {out.style(f'{one_line(entry.kind):<9}', fg='magenta')} {text}"
 
 
 def when(checkpoint: Checkpoint) -> str:

@@ -17,7 +17,7 @@ from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import before_newest
 from gitcp.cli import open_clients
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe, safe_line, safe_path
 from gitcp.cli.plan_lines import changes_of, describe, outcome, outdated, stays
 from gitcp.cli.render import (
     count,
@@ -129,7 +129,9 @@ def question_of(
     question = f"{asked} The present state is saved first."
     if plan is None or not plan.behind.outside or request.replay:
         return question
-    names = ", ".join(safe(show_call(call)) for call in plan.behind.outside[:_SINCE])
+    names = ", ".join(
+        safe_line(show_call(call)) for call in plan.behind.outside[:_SINCE]
+    )
     return (
         f"The effects of {names} stay, and a later call gets the recorded result."
         f" To run it again, fork instead. {question}"

@@ -4,7 +4,7 @@ from typing import Any
 
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.steps import document, line
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe_line, safe_path
 from gitcp.errors import NothingToDoError
 from gitcp.ledger.call import show_call
 from gitcp.project.workspace import Workspace
@@ -54,9 +54,9 @@ def undo_effects(
         out.document(fields)
         return
     for call in done.undone:
-        out.print(f"undone  {safe(show_call(call))}")
+        out.print(f"undone  {safe_line(show_call(call))}")
     for call in done.kept:
-        out.print(f"kept    {safe(show_call(call))}")
+        out.print(f"kept    {safe_line(show_call(call))}")
     for path in done.left:
         out.warn(
             f"{safe_path(path)} is in no checkpoint and was left as the step left it"

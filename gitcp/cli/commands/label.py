@@ -5,7 +5,7 @@ import click
 from gitcp.checkpoints import label as ops
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_line
 from gitcp.cli.options import command
 from gitcp.cli.render import name_of
 from gitcp.errors import UsageError
@@ -46,7 +46,7 @@ def label_command(out: Output, sel: str, name: str | None, remove: bool) -> None
             }
         )
         return
-    shown = safe(done.label)
+    shown = safe_line(done.label)
     if name is None:
         out.print(f"{name_of(out, checkpoint)} is no longer labelled {shown}")
         return

@@ -12,7 +12,7 @@ from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.checkpoints.standing import timeline
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_line
 from gitcp.cli.options import command, trust_option, writer
 from gitcp.cli.render import name_of, title_of, whose
 from gitcp.cli.restoring import stoppable, with_trust
@@ -77,7 +77,7 @@ def resume_command(
         return
     out.tell(f"{name_of(out, chosen)} in {title_of(client.name)}: {_HOW[done.how]}")
     for what, number in sorted(done.left.items()):
-        out.note(f"  left out: {number} {safe(what)}")
+        out.note(f"  left out: {number} {safe_line(what)}")
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty() and sys.stdout.isatty()
     if shown is None or not at_terminal:
         out.print(safe(shown or done.resumption.told or ""), whole=True)

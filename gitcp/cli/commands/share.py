@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_line
 from gitcp.cli.options import command, reader
 from gitcp.cli.outcomes import (
     WIDTH,
@@ -343,10 +343,10 @@ def _show_there(
         return
     for session, state in sessions_there.items():
         for one in state.branches:
-            branch_name = out.style(safe(f"{session}/{one.branch}"), fg="cyan")
+            branch_name = out.style(safe_line(f"{session}/{one.branch}"), fg="cyan")
             out.print(f"  {one.here:<{WIDTH}} {branch_name}")
         if state.steps is not None:
-            branch_name = out.style(safe(session), fg="cyan")
+            branch_name = out.style(safe_line(session), fg="cyan")
             out.print(f"  {state.steps.here:<{WIDTH}} {branch_name} (steps)")
     if not sessions_there:
         out.note(f"{name} has no sessions")

@@ -8,7 +8,7 @@ from gitcp.agents.health import agents_health, unprotected
 from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.status import Status, status
 from gitcp.cli import agent_lines, documents
-from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.emit import Output, one_line, safe, safe_line, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, reader, session_option, verbose_option
 from gitcp.cli.render import (
@@ -141,7 +141,7 @@ def _agent(binding: Binding) -> dict[str, str | None]:
 
 def _show_agents(out: Output, installed: list[Done], agents: list[Binding]) -> None:
     for binding in agents:
-        branch = safe(f"{binding.session}/{binding.branch}")
+        branch = safe_line(f"{binding.session}/{binding.branch}")
         out.print(f"{binding.agent} {safe(binding.agent_session)} saves to {branch}")
     for done in installed:
         scope = f" ({done.scope})" if done.scope else ""

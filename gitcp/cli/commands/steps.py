@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gitcp.cli.emit import Output, one_line, safe, safe_path
+from gitcp.cli.emit import Output, one_line, safe_line, safe_path
 from gitcp.cli.options import command, place_of, yes_option
 from gitcp.cli.render import count
 from gitcp.errors import NotFoundError, UsageError
@@ -96,7 +96,7 @@ def ask_at_terminal(out: Output) -> Callable[[Call], str] | None:
         return None
 
     def ask(call: Call) -> str:
-        name = safe(show_call(call))
+        name = safe_line(show_call(call))
         out.tell(
             f"The step {name} began at {call.intent.at} and was interrupted. gitcp"
             " does not know whether it took effect."
@@ -247,12 +247,12 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
     out.print(line(out, engine, call))
     for name in ("id", "key", "attempts", "error", "before", "left"):
         if fields[name] is not None:
-            out.print(f"  {name:<9} {safe(str(fields[name]))}")
+            out.print(f"  {name:<9} {safe_line(str(fields[name]))}")
     for name in ("reads", "writes", "after"):
         if fields[name]:
             out.print(f"  {name:<9} {', '.join(map(safe_path, fields[name]))}")
     if call.intent.command:
-        out.print(f"  {'command':<9} {safe(shlex.join(call.intent.command))}")
+        out.print(f"  {'command':<9} {safe_line(shlex.join(call.intent.command))}")
     if call.intent.undo is not None:
         undo = call.intent.undo
         shown = (
@@ -260,7 +260,7 @@ def _show(out: Output, engine: Engine, call: Call) -> None:
             or undo.function
             or "a function of the Python program"
         )
-        out.print(f"  {'undo':<9} {safe(shown)}")
+        out.print(f"  {'undo':<9} {safe_line(shown)}")
     if value is not None:
         out.print(f"  {'result':<9} {one_line(value.decode(), 200)}")
     for one in about:
@@ -300,7 +300,7 @@ def _repair(
     affected = repair.affected(engine, call)
     width = _width(affected.steps)
     lines = [line(out, engine, one, width) for one in affected.steps]
-    lines += [f"refused: {safe(reason)}" for reason in affected.refused]
+    lines += [f"refused: {safe_line(reason)}" for reason in affected.refused]
     if only:
         _show_affected(out, engine, affected, lines)
         return 0
@@ -331,7 +331,7 @@ def _repair(
         )
         return status
     for one in done:
-        out.print(f"undone: {safe(show_call(one))}")
+        out.print(f"undone: {safe_line(show_call(one))}")
     for again in ran:
         if again.call is not None:
             out.print(line(out, engine, again.call, width))

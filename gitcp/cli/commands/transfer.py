@@ -7,7 +7,7 @@ import click
 
 from gitcp.checkpoints.selectors import select
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe_line, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
@@ -60,9 +60,9 @@ def export_command(
     if gate.findings:
         out.warn("it holds secrets (allowed, because gitcp.secrets is `warn`):")
         findings.show(out, gate.findings)
-    names = safe(", ".join(done.branches))
+    names = safe_line(", ".join(done.branches))
     out.print(
-        f"wrote {safe(chosen.session)} ({names}) to {safe_path(file)}: {size(done.size)}"
+        f"wrote {safe_line(chosen.session)} ({names}) to {safe_path(file)}: {size(done.size)}"
     )
     out.note(f"`gitcp import {safe_path(file)}` imports it elsewhere")
 
@@ -106,7 +106,7 @@ def import_command(out: Output, file: str) -> None:
     for one in adopted:
         place = f"{one.session}/{one.name}" if one.branch else one.session
         what = "" if one.branch else " (steps)"
-        out.print(f"  {one.result:<12} {out.style(safe(place), fg='cyan')}{what}")
+        out.print(f"  {one.result:<12} {out.style(safe_line(place), fg='cyan')}{what}")
         for line in withheld_lines(foretold.get(one.commit or "", Foretold())):
             out.print(f"{'':<12}   {line}")
         if one.result == "forked":

@@ -3,7 +3,7 @@
 import click
 
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe, safe_line, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count
 from gitcp.errors import CorruptError, UsageError
@@ -117,16 +117,16 @@ def _lost(out: Output, workspace: Workspace, *, mend: bool) -> int:
         )
     else:
         for item in lines:
-            name = out.style(safe(f"{item.session}/{item.branch}"), fg="cyan")
+            name = out.style(safe_line(f"{item.session}/{item.branch}"), fg="cyan")
             line = f"  {name}  {item.tip.seq} {item.tip.id}"
             back = names.get(item.tip.id, item.branch)
             if back != item.branch:
-                line += f"  as {safe(f'{item.session}/{back}')}"
+                line += f"  as {safe_line(f'{item.session}/{back}')}"
             elif item.is_taken:
                 line += "  (the branch has other checkpoints now)"
             out.print(line)
         for ledger in steps:
-            name = out.style(safe(ledger.session), fg="cyan")
+            name = out.style(safe_line(ledger.session), fg="cyan")
             out.print(f"  {name} (steps)  {ledger.last} records")
         if not (lines or steps):
             out.print("no branch has lost its ref, or checkpoints")
@@ -159,7 +159,7 @@ def _document(problem: Problem) -> dict[str, str | None]:
 def _line(out: Output, problem: Problem, color: str) -> str:
     where = safe_path(problem.path) or "(the checkpoint itself)"
     ident = out.style(problem.checkpoint or "?", fg=color)
-    return f"  {ident}  {where}: {safe(problem.problem)}"
+    return f"  {ident}  {where}: {safe_line(problem.problem)}"
 
 
 def _show_doubts(out: Output, doubtful: Doubts) -> None:

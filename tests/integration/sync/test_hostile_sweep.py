@@ -235,6 +235,8 @@ ROOMS = re.compile(
 # What a restore may change; the rest of the project's files stay, and there come no more.
 PROJECT = frozenset({b"a.py", b"b.bin"})
 STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+# These print a conversation as it is.
+_QUOTES = frozenset({"messages", "context"})
 _STATUSES = {0, 1, 2, 3, 13, 14, 15, 16, 18, 19, 20, 22, 23, 25}
 
 
@@ -322,6 +324,9 @@ class Scene:
         assert "Traceback" not in text, (what, args, text[-2000:])
         found = STEERS.search(text)
         assert found is None, (what, args, text[max(0, found.start() - 200) :][:400])
+        if args[0] not in _QUOTES:
+            # The second line of a hostile value must not pass for a line of gitcp's own.
+            assert "\nbreak" not in text, (what, args, text)
 
 
 def sweep(scene: Scene, mallory: Mallory, chosen: list[tuple[Case, bytes]]) -> int:
