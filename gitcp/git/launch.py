@@ -102,8 +102,14 @@ class Launched:
         try:
             out, err = _contents(self._streams)
             _, waited = os.waitpid(self.pid, 0)
-        finally:
+        except ChildProcessError:
             self._close()
+            raise
+        except BaseException:
+            # A hook's time is over, or the user interrupts.
+            self.kill()
+            raise
+        self._close()
         return os.waitstatus_to_exitcode(waited), out, err
 
     def kill(self) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.cli.guard import OutOfTimeError, limited
 from gitcp.errors import GitFailedError
 from gitcp.git import launch, process, questions
 from gitcp.git.discover import discover
@@ -56,6 +57,14 @@ def test_a_git_that_is_killed_says_so(repo):
     os.kill(running.pid, signal.SIGKILL)
     with pytest.raises(GitFailedError, match="SIGKILL"):
         process.result(running)
+
+
+def test_a_wait_that_is_cut_short_leaves_no_process(repo):
+    running = run("sleep 60", repo)
+    with pytest.raises(OutOfTimeError), limited(0.05, "a hook"):
+        running.outcome()
+    with pytest.raises(ProcessLookupError):
+        os.kill(running.pid, 0)
 
 
 @pytest.mark.parametrize("yields", [False, True])
