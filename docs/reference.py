@@ -83,7 +83,9 @@ This takes back everything that changed since the last checkpoint.""",
     "fork": """\
 If SEL is not the present state, gitcp restores its files and conversation and asks first,
 as `restore` does. `--no-switch` only creates the branch. `--worktree` puts it into a new
-git work tree with a detached HEAD, and does not touch this one.""",
+git work tree with a detached HEAD, and does not touch this one. That HEAD is the commit that the
+checkpoint was made on; for one that was made elsewhere only if a branch of yours has the
+commit, else it is the same as here.""",
     "switch": """\
 The default BRANCH is `main`.""",
     "decide": """\

@@ -93,8 +93,8 @@ def fork_into_worktree(
     """Makes a branch in a new git worktree that holds the checkpoint's files.
 
     Returns its first checkpoint, and what was written or left out. The worktree's HEAD
-    is detached at the commit that the checkpoint was made on. What an earlier, killed
-    run of the same command left there is removed.
+    is detached at the commit that `head_for` names. What an earlier, killed run of the
+    same command left there is removed.
 
     Raises:
         WouldOverwriteError: there is something at the directory.
@@ -106,20 +106,14 @@ def fork_into_worktree(
     check_free(workspace.store, start.session, name)
     _refuse_without_git(workspace, start, name)
     directory = directory.absolute()
-    base = start.manifest.base
-    commit = base.commit if base else None
-    if not commit:
-        raise NotFoundError(
-            f"checkpoint {start.id} was made before the first git commit",
-            hint="git needs a commit for a work tree: commit, save, then fork",
-        )
+    commit = head_for(workspace, start, trust=trust)
     # Check everything else first, while there is nothing to undo.
     steps = export_files.plan_whole(
         start, bounds=restore_plan.bounds_of(workspace), trust=trust, check=False
     )
     branch = Current(start.session, name)
     if directory.is_dir() and os.path.lexists(directory / ".git"):
-        unfinished_fork.clear(workspace, directory, start, steps, branch)
+        unfinished_fork.clear(workspace, directory, commit, start, steps, branch)
     _refuse_what_is_there(directory)
     place = os.fspath(directory)
     # Forced, because after a killed run git may know a worktree that is not on disk.
@@ -141,6 +135,39 @@ def fork_into_worktree(
         raise
     export_files.refuse_left(left)
     return first, steps
+
+
+def head_for(workspace: Workspace, start: Checkpoint, *, trust: bool) -> str:
+    """Returns the commit for a new worktree with a checkpoint's files.
+
+    That is the commit that the checkpoint was made on. But what HEAD holds counts as the
+    user's own, and a checkpoint made elsewhere may name any commit: if none of the user's
+    branches has that, the commit is the present HEAD.
+
+    Raises:
+        NotFoundError: there is no commit.
+    """
+    base = start.manifest.base
+    commit = base.commit if base else None
+    if commit and start.origin.files is not None and not trust:
+        head, _ = workspace.repository.head()
+        if not _is_own(workspace, commit, head):
+            commit = head
+    if not commit:
+        raise NotFoundError(
+            f"checkpoint {start.id} was made before the first git commit",
+            hint="git needs a commit for a work tree: commit, save, then fork",
+        )
+    return commit
+
+
+def _is_own(workspace: Workspace, commit: str, head: str | None) -> bool:
+    """Whether HEAD or a local branch has a commit."""
+    repository = workspace.repository
+    if not repository.objects.exists(bytes.fromhex(commit)):
+        return False
+    own = ["--branches", *([head] if head else [])]
+    return not repository.git("rev-list", "--max-count=1", commit, "--not", *own)
 
 
 def _refuse_what_is_there(directory: Path) -> None:

@@ -20,19 +20,19 @@ from gitcp.worktree.plan import FilePlan
 def clear(
     workspace: Workspace,
     directory: Path,
+    commit: str,
     start: Checkpoint,
     steps: FilePlan,
     branch: Current,
 ) -> None:
     """Removes such a work tree at a directory; changes nothing in any other.
 
-    `steps` are those that write the checkpoint's files there.
+    `commit` is its HEAD, and `steps` are those that write the checkpoint's files there.
 
     Raises:
         BusyError: the fork is under way.
     """
-    commit = start.manifest.base.commit if start.manifest.base else None
-    other = _unfinished(workspace, directory, commit or "", branch)
+    other = _unfinished(workspace, directory, commit, branch)
     if other is None:
         return
     with suppress(FileNotFoundError):

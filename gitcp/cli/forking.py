@@ -32,11 +32,17 @@ def fork_into_worktree(
     first, steps = ops.fork_into_worktree(
         workspace, start, name, directory, trust=trust
     )
-    with written_back(
-        open_workspace(directory), first, source=start, trust=trust
-    ) as handed:
+    there = open_workspace(directory)
+    head, _ = there.repository.head()
+    base = start.manifest.base
+    with written_back(there, first, source=start, trust=trust) as handed:
         more = f"its files are in {safe_path(worktree)}"
         print_fork(out, first, more, handed, steps.left)
+    if base is not None and base.commit not in {None, head}:
+        out.note(
+            f"  HEAD is the same there as here: no branch of yours has {base.commit[:12]},"
+            " which it was made on"
+        )
     refuse_withheld(steps.left)
     return handed
 

@@ -16,6 +16,7 @@ from tests.support.gitrepo import (
     Symlink,
     commit_all,
     git,
+    git_line,
     write_files,
 )
 from tests.support.inprocess import invoke, ok, partly
@@ -356,3 +357,25 @@ def test_a_dot_link_is_asked_about_and_a_link_to_a_package_is_not(ann, bob):
     assert left["conf/tool"] == "a dot link leads to it"
     assert (bob / "packages/p/index.js").exists()
     assert (bob / "code/a").exists()
+
+
+def test_a_stranger_does_not_choose_what_counts_as_the_users_own(ann, bob):
+    """A fork's worktree has a HEAD; what HEAD has at a path is never withheld."""
+    mine = git_line(bob, "rev-parse", "HEAD")
+    write_files(ann, {".envrc": b"theirs", "code": b"x"})
+    commit_all(ann, "theirs")
+    git(ann, "push", "-q", "origin", "HEAD:refs/heads/theirs")
+    push(ann, {"code": b"y"})
+    git(bob, "fetch", "-q", "origin")
+    ok(bob, "pull")
+    forked = invoke(bob, "fork", "s:last", "f", "--worktree", "../there")
+    assert forked.returncode == 3
+    assert b"HEAD is the same there as here" in forked.stderr
+    there = bob.parent / "there"
+    assert git_line(there, "rev-parse", "HEAD") == mine
+    assert ".envrc" in reasons(partly(there, "restore", "s/main:last", "--yes"))
+    assert not (there / ".envrc").exists()
+    # What a branch of his has is his own.
+    git(bob, "branch", "-q", "b", "origin/theirs")
+    partly(bob, "fork", "s:last", "g", "--worktree", "../here")
+    assert git_line(bob.parent / "here", "rev-parse", "HEAD") != mine
