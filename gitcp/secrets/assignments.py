@@ -8,7 +8,7 @@ sign that assigns and the value are one pattern, with each part bounded.
 import re
 from collections.abc import Iterator
 
-from gitcp.secrets import heuristics, names, words
+from gitcp.secrets import examples, heuristics, names, words
 from gitcp.secrets.budget import Budget
 from gitcp.secrets.runs import at_places
 from gitcp.secrets.text import Text, Words
@@ -124,8 +124,10 @@ def assignments(text: Text, work: Budget) -> Iterator[Token]:
             continue
         work.spend(_JUDGED + _JUDGED_LETTER * min(end - start, _LONGEST_JUDGED))
         found = _judged(data, match)
-        if found is not None and found.start != seen:
-            seen = found.start
+        if found is None or found.start == seen:
+            continue
+        seen = found.start
+        if not examples.made_up(text, found.value, found.start, work.spend):
             yield found
 
 

@@ -4,7 +4,7 @@ import hashlib
 import sys
 from typing import Self
 
-from gitcp.secrets import encodings, heuristics
+from gitcp.secrets import encodings, pem
 from gitcp.secrets.tokens import KEY, Token
 
 # The limit for one object, in bytes of all its texts: so many times its size, and so many for
@@ -71,12 +71,12 @@ class Budget:
         self._values.add(value)
         self._telling.setdefault(_middle(value), []).append(value)
         if match.rule == KEY:
-            self._keys.add(heuristics.key_letters(value))
+            self._keys.add(pem.key_letters(value))
 
     def holds_found(self, match: Token) -> bool:
         """Whether a value is one found before, together with the text beside that."""
         value = match.value
-        if match.rule == KEY and heuristics.key_letters(value) in self._keys:
+        if match.rule == KEY and pem.key_letters(value) in self._keys:
             # It is the same value with some lines joined.
             return True
         for at in range(len(value) - _TELLING + 1):

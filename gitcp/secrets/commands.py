@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from gitcp.secrets import heuristics
+from gitcp.secrets import examples, heuristics
 from gitcp.secrets.runs import Spend
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import Token, trie
@@ -93,8 +93,11 @@ def commands(text: Text, spend: Spend) -> Iterator[Token]:
         for match in _COMMANDS.finditer(data, low, high):
             group = match.lastgroup
             assert group is not None
-            if heuristics.spoken(match[group]):
-                yield Token("command-password", match[group], match.start(group))
+            value, at = match[group], match.start(group)
+            if heuristics.spoken(value) and not examples.made_up(
+                text, value, at, spend
+            ):
+                yield Token("command-password", value, at)
 
 
 def _flags(text: Text) -> Iterator[int]:

@@ -101,11 +101,8 @@ _SOURCE = re.compile(
 _OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
 # The name of a dated version, as in a list of features.
 _DATED = re.compile(rb"[a-z]+(?:[_-][a-z]+)*-20\d\d-\d\d-\d\d", re.IGNORECASE)
-_BASE64 = re.compile(rb"[A-Za-z0-9+/=]")
 _PADDED = re.compile(rb"(={1,2})[A-Za-z].*\Z", re.DOTALL)
 _NEXT_HEADER = re.compile(rb"[A-Z][a-z]+(?:-[A-Z][a-z]+)*:\Z")
-_KEY_RUN = re.compile(rb"[A-Za-z0-9+/]+")
-_MARKER = re.compile(rb"-{4,5} ?(?:BEGIN|END) [A-Z0-9 ]{1,80}-{4,5}")
 _CLASSES = bytes.maketrans(
     (string.ascii_lowercase + string.ascii_uppercase + string.digits).encode(),
     b"a" * 26 + b"A" * 26 + b"0" * 10,
@@ -128,11 +125,6 @@ _RANDOM = 3.0
 _VERY_RANDOM = 3.6
 _NO_PATH = 4.4
 _PARTS_OF_NAME = 3
-_KEY_CHARACTERS = 48
-_KEY_SHARE = 0.7
-_KEY_LINE = 20
-_KEY_HEAD = 200
-_PROGRAM = re.compile(rb"[{};]")
 # In a hundred random hexadecimal digits, two or three of the groups of three occur twice.
 _REPEATS_LENGTH = 24
 _REPEATS_LOOKED_AT = 128
@@ -283,12 +275,21 @@ def password(value: bytes) -> bool:
 
 def proof(value: bytes) -> bool:
     """Whether the authorization of a request is more than an example of one."""
-    # After the padding of base64 another word begins.
-    plain = words.decoded(_NEXT_HEADER.sub(b"", _PADDED.sub(rb"\1", value)))
+    plain = credentials(value)
     if plain is None:
         return not placeholder(value) and not words.worded(value)
     # A name and a password in base64 are judged as in a URL.
-    return password(plain.partition(b":")[2] or plain.rstrip(b":"))
+    return password(plain)
+
+
+def credentials(value: bytes) -> bytes | None:
+    """Returns the password of a name and a password in base64; None for anything else."""
+    # After the padding of base64 another word begins.
+    value = _NEXT_HEADER.sub(b"", _PADDED.sub(rb"\1", value))
+    plain = words.decoded(value) or words.latin(value)
+    if plain is None:
+        return None
+    return plain.partition(b":")[2] or plain.rstrip(b":")
 
 
 def spoken(value: bytes) -> bool:
@@ -306,37 +307,6 @@ def spoken(value: bytes) -> bool:
 def mixed_or_hex(value: bytes) -> bool:
     """Whether the order of a value's digits and letters is one that no name has."""
     return irregular(re.sub(rb"[^A-Za-z0-9]", b"", value))
-
-
-def key_body(body: bytes) -> bool:
-    """Whether the text between the lines of a key is a key, and not an ellipsis."""
-    letters = len(_BASE64.findall(body))
-    blank = sum(body.count(space) for space in (b" ", b"\n", b"\r", b"\t"))
-    return (
-        letters >= _KEY_CHARACTERS
-        and _PROGRAM.search(body, 0, _KEY_HEAD) is None
-        and _in_lines(body, letters)
-        and letters >= _KEY_SHARE * (len(body) - blank)
-        and entropy(body) > _VERY_RANDOM
-    )
-
-
-def _in_lines(body: bytes, letters: int) -> bool:
-    """Whether most of the text between the lines of a key is long runs, not words."""
-    runs = [len(run) for run in _KEY_RUN.findall(body)]
-    return sum(run for run in runs if run >= _KEY_LINE) >= letters // 2
-
-
-def key_letters(key: bytes) -> bytes:
-    """Returns the letters of a key, which are the same in every notation.
-
-    Without the lines around it, its padding, and the text before and after each of its lines:
-    an indent, quotes, comment signs. Plus signs are left out, because those of a diff or of
-    joined strings cannot be told from the key's own.
-    """
-    runs = _MARKER.sub(b" ", key).split()
-    letters = (max(_KEY_RUN.findall(run), key=len, default=b"") for run in runs)
-    return b"".join(letters).replace(b"+", b"")
 
 
 def code(name: bytes, value: bytes) -> bool:

@@ -6,13 +6,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from gitcp.secrets import decoding, dotenv, encodings, heuristics, rules, well_known
+from gitcp.secrets import (
+    decoding,
+    dotenv,
+    encodings,
+    heuristics,
+    pem,
+    rules,
+    well_known,
+)
 from gitcp.secrets.budget import Budget, TooMuchWorkError
 from gitcp.secrets.library import Library
-from gitcp.secrets.text import Text
+from gitcp.secrets.text import Source, Text
 
 # Increased whenever a rule changes, so that objects found clean before are scanned again.
-VERSION = 23
+VERSION = 24
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12
@@ -42,7 +50,7 @@ class Fingerprints:
         """Returns the name of a value: the same at every place and in every notation."""
         if b"\n" in value or b"\r" in value:
             # The line ends and indents of a key differ from place to place.
-            value = heuristics.key_letters(value) or value
+            value = pem.key_letters(value) or value
         return hmac.digest(self._key, value, "sha256").hex()[:_FINGERPRINT]
 
 
@@ -138,15 +146,16 @@ class Scanner:
         """
         for view in chain([data], decoding.unescaped(data)):
             plain = decoding.uncoloured(view)
-            steady = view if plain is None else plain
+            steady = pem.without_certificates(view if plain is None else plain)
             text = Text(steady)
             yield from self._text(text, work)
             if plain is not None:
-                yield from self._beyond(view, work)
+                yield from self._beyond(Text(view), work)
             parts = decoding.respelled(steady, work.spend)
             lines = _Lines(steady)
             if parts is not None:
-                for match, _ in self._beyond(parts.text, work):
+                joined = Text(parts.text, Source(text, parts.place))
+                for match, _ in self._beyond(joined, work):
                     yield match, lines.of(parts.place(match.start))
             for at, raw in encodings.encoded(text) if depth else ():
                 if not work.is_new(raw):
@@ -158,12 +167,12 @@ class Scanner:
                 for match, _ in hidden:
                     yield match, lines.of(at)
 
-    def _beyond(self, data: bytes, work: Budget) -> Iterator[tuple[rules.Match, int]]:
+    def _beyond(self, text: Text, work: Budget) -> Iterator[tuple[rules.Match, int]]:
         """Yields the secrets in a text, except those that contain a value found before.
 
         Such a secret is a value with the text beside it, which form one word only in this view.
         """
-        for match, line in self._text(Text(data), work):
+        for match, line in self._text(text, work):
             if not work.holds_found(match):
                 yield match, line
 

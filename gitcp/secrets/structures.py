@@ -7,7 +7,16 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import chance, ed25519, heuristics, nothing, tokens, words
+from gitcp.secrets import (
+    chance,
+    ed25519,
+    examples,
+    heuristics,
+    nothing,
+    pem,
+    tokens,
+    words,
+)
 from gitcp.secrets.runs import Spend, at_places
 from gitcp.secrets.text import Text, Words
 from gitcp.secrets.tokens import KEY, Token
@@ -47,9 +56,7 @@ _HEADER = re.compile(
 _SCHEMES = Words(b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
 # Schemes that count only if one of the others is there as well.
 _FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
-_QUERY = re.compile(
-    rb"[?&](?:sig|key|code|token|auth|st|se)=([A-Za-z0-9%+/=_-]{24,300})"
-)
+_QUERY = re.compile(rb"[?&](?:sig|key|code|token|auth)=([A-Za-z0-9%+/=_-]{24,300})")
 # The letters of issued values; programs have blanks, brackets and quotes, too.
 _OPAQUE = re.compile(rb"[A-Za-z0-9+/=_.~:-]+")
 # The id of a picture: everyone who may see the page may see the picture.
@@ -68,7 +75,7 @@ def keys(text: Text) -> Iterator[Token]:
                 len(body) >= _SHORTEST_KEY
                 and b"\\" not in body
                 and not (b"..." in body and len(body) < _CUT_KEY)
-                and heuristics.key_body(body)
+                and pem.key_body(body)
             ):
                 yield Token(KEY, body, head.end())
     if _PRIVATE_LINES.found_in(text):
@@ -90,6 +97,8 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
             # It repeats the user's name.
             continue
         if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
+            if examples.made_up(text, match[2], match.start(2), spend):
+                continue
             yield Token("url-password", match[2], match.start(2))
         elif heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))
@@ -110,7 +119,10 @@ def headers(text: Text, spend: Spend) -> Iterator[Token]:
         spend(_JUDGED)
         start, end = match.span("value")
         value = data[start:end]
-        if heuristics.irregular(value) and heuristics.proof(value):
+        if not heuristics.irregular(value) or not heuristics.proof(value):
+            continue
+        password = heuristics.credentials(value)
+        if password is None or not examples.made_up(text, password, start, spend):
             yield Token("authorization", value, start)
 
 
@@ -226,9 +238,11 @@ def records(text: Text, spend: Spend) -> Iterator[Token]:
         if signs.found_in(text):
             for match in pattern.finditer(data):
                 spend(_JUDGED)
-                value = match["value"]
-                if heuristics.spoken(value):
-                    yield Token("password-file", value, match.start("value"))
+                value, at = match["value"], match.start("value")
+                if not heuristics.spoken(value):
+                    continue
+                if not examples.made_up(text, value, at, spend):
+                    yield Token("password-file", value, at)
     if _OTP.found_in(text):
         for match in _OTPAUTH.finditer(data):
             if heuristics.token(match[1]):

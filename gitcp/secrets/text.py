@@ -6,14 +6,35 @@ does. So words with the same first letter are searched for together.
 """
 
 import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+# The places of two kinds of words.
+Places = tuple[list[int], list[int]]
 
 
 class Text:
     """A text as it is, and in small letters."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, source: "Source | None" = None) -> None:
+        """`source` is the text that the parts of this one were decoded from."""
         self.data = data
         self.lower = data.lower()
+        self.source = source
+        self._places: Places | None = None
+
+    def places(self, find: Callable[[], Places]) -> Places:
+        """Returns the places that a rule looks for at its first question."""
+        if self._places is None:
+            self._places = find()
+        return self._places
+
+
+class Source(NamedTuple):
+    """A text, and the function from an offset in its decoded parts to an offset in it."""
+
+    text: Text
+    place: Callable[[int], int]
 
 
 class Words:

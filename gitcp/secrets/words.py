@@ -72,6 +72,8 @@ _ENCRYPTIONS = (
 )
 _HEX = re.compile(rb"(?:0x)?((?:[0-9a-fA-F]{2}){6,2000})")
 _PRINTED = re.compile(rb"[\t\n\r -~]{6,3000}")
+_LATIN = re.compile(rb"[!-9;-~\xc0-\xff]{2,40}:[!-~\xc0-\xff]{2,80}")
+_LATIN_SHARE = 4
 _NOT_ASCII = bytes(range(128, 256))
 # So many random bytes are not valid UTF-8.
 _LEAST_FOREIGN = 9
@@ -260,3 +262,12 @@ def decoded(value: bytes) -> bytes | None:
     if plain.isascii():
         return plain if _PRINTED.fullmatch(plain) else None
     return plain if len(plain) >= _LEAST_FOREIGN and text(plain) else None
+
+
+def latin(value: bytes) -> bytes | None:
+    """Returns a name and a password in base64 of ISO 8859-1, as UTF-8; None for other text."""
+    raw = _raw(value)
+    accents = len(raw) - len(raw.translate(None, _NOT_ASCII))
+    if _LATIN.fullmatch(raw) is None or accents * _LATIN_SHARE > len(raw):
+        return None
+    return raw.decode("latin-1").encode()
