@@ -15,6 +15,18 @@ from gitcp.cli.picker.choice import Choice, Look
 from gitcp.cli.picker.jobs import Jobs
 
 _LONGEST = 30.0
+_CALM = 1.0
+# The keys whose names differ from what a terminal sends for them.
+_CHARACTERS = {
+    "backspace": "\x7f",
+    "enter": "\r",
+    "escape": "\x1b",
+    "full_stop": ".",
+    "minus": "-",
+    "slash": "/",
+    "space": " ",
+    "tab": "\t",
+}
 
 
 class Driven:
@@ -34,10 +46,12 @@ class Driven:
     async def shows(self, text: str) -> None:
         """Waits until a text is on the screen."""
         await self.until(lambda: text in self.screen, text)
+        await self._calm()
 
     async def hides(self, text: str) -> None:
         """Waits until a text is not on the screen."""
         await self.until(lambda: text not in self.screen, f"without {text}")
+        await self._calm()
 
     async def settled(self) -> None:
         """Waits until nothing is being read, and all that was read is shown."""
@@ -48,24 +62,52 @@ class Driven:
             return view and not app.listing.reading
 
         await self.until(is_settled, "the rows and the page")
-        await self.until(lambda: app.reads.idle and app.heavy.idle, "idle")
-        await self.pilot.pause()
+        await self.until(lambda: not self._is_reading(), "idle")
+        await self._processed()
 
     async def press(self, *keys: str) -> None:
-        """Presses keys, one after the other."""
-        await self.pilot.press(*keys)
-        await self.pilot.pause()
+        """Presses keys, one after the other.
+
+        Not by the pilot, which waits 40 ms for each, and a second beside a busy thread.
+        """
+        for key in keys:
+            self._send(key)
+            await self._processed()
+        await self._calm()
+
+    async def _calm(self) -> None:
+        """Waits until all requested reads have been drawn, but no longer than a second."""
+        end = time.monotonic() + _CALM
+        while self._is_reading() and time.monotonic() < end:
+            await self.pilot.pause(0.005)
+        await self._processed()
+
+    def _is_reading(self) -> bool:
+        app = self.app
+        return app.is_running and not (app.reads.idle and app.heavy.idle)
+
+    async def _processed(self) -> None:
+        """Waits until the picker has processed all messages, and drawn what they changed."""
+        app = self.app
+        while app.is_running:
+            await self.pilot.pause(0)
+            pumps = [app, *app.screen.walk_children(with_self=True)]
+            if all(pump._message_queue.empty() for pump in pumps):
+                return
+
+    def _send(self, key: str) -> None:
+        known = _CHARACTERS.get(key)
+        self.app.post_message(Key(key, known or (key if len(key) == 1 else None)))
 
     async def press_at_once(self, *keys: str) -> None:
         """Presses keys faster than the picker takes them, as a terminal hands them over."""
-        named = {"enter": "\r", "backspace": "\x7f", "space": " "}
         for key in keys:
-            self.app.post_message(Key(key, named.get(key, key)))
-        await self.pilot.pause()
+            self._send(key)
+        await self._calm()
 
     async def type(self, text: str) -> None:
         """Types a text."""
-        names = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop"}
+        names = {char: name for name, char in _CHARACTERS.items()}
         await self.press(*(names.get(char, char) for char in text))
 
     async def plan(self, *keys: str) -> None:
