@@ -94,7 +94,7 @@ class Tmux:
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    made = Project(tmp_path, monkeypatch)
+    made = Project.make(monkeypatch)
     for name in ("HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.setenv(name, os.environ[name])
     # A client that only says how it was called.

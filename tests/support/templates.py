@@ -78,6 +78,17 @@ def once(target: Path, build: Callable[[Path], T], *more: Hashable) -> T:
     return cast("T", copy.deepcopy(_results[whole]))
 
 
+def place_of(name: str) -> Path:
+    """An empty directory that has the same path in each test of this process.
+
+    With it `once` serves a builder of what holds that path.
+    """
+    place = _home() / "places" / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place
+
+
 def _copy(source: Path, target: Path) -> None:
     shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True)
     for path in source.rglob("index"):

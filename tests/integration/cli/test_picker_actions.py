@@ -24,8 +24,8 @@ from tests.support.picker import drive
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    made = Project(tmp_path, monkeypatch)
+def project(monkeypatch):
+    made = Project.make(monkeypatch)
     monkeypatch.chdir(made.top)
     return made
 

@@ -15,8 +15,8 @@ from tests.support.picker import drive
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    return Project(tmp_path, monkeypatch)
+def project(monkeypatch):
+    return Project.make(monkeypatch)
 
 
 def test_changes_are_those_of_the_turn(project):
@@ -206,8 +206,8 @@ def test_of_many_files_one_is_compared_at_a_time(tmp_path):
 HOSTILE = "[bold]x[/] [/] \x1b[2J\x1b]0;owned\x07 \u202egnp.exe\u202c \u200b日本語"
 
 
-def test_what_strangers_write_is_inert_and_aligned(tmp_path, monkeypatch):
-    project = Project(tmp_path, monkeypatch)
+def test_what_strangers_write_is_inert_and_aligned(monkeypatch):
+    project = Project.make(monkeypatch)
     project.agent.turn(
         HOSTILE, **{"bad\nname\x1b[31m.txt": f"{HOSTILE}\n", "日本.txt": "x\n"}
     )

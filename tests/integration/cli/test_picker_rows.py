@@ -11,8 +11,8 @@ from tests.support.picker import drive
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    return Project(tmp_path, monkeypatch)
+def project(monkeypatch):
+    return Project.make(monkeypatch)
 
 
 def rows_of(picker):

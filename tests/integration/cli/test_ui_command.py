@@ -20,9 +20,9 @@ from tests.support.terminal import Terminal
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
+def project(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
-    return Project(tmp_path, monkeypatch)
+    return Project.make(monkeypatch)
 
 
 def typed(top, answers, *args):
