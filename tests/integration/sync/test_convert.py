@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,7 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.inprocess import fails, invoke, ok
+from tests.support.templates import once, place_of
 
 COMPAT = Path(__file__).parents[2] / "compat"
 FILES: dict[str, Node] = {
@@ -61,15 +63,15 @@ def carried(here: Path, there: Path, session: str = "work") -> list[str]:
     return [one["result"] for one in [*done["ledgers"], *done["branches"]]]
 
 
-@pytest.fixture(params=["sha1", "sha256"])
-def here(request, tmp_path) -> Path:
+def make_here(place: Path, form: str) -> Path:
     """A session of three checkpoints on two branches, with a conversation and a step."""
-    top = other_form(tmp_path / "here", request.param)
+    top = other_form(place / "here", form)
     write_files(top, {"f": b"0", "crlf": b"before"})
     commit_all(top)
-    write_files(top, {**FILES, "large": bytes(range(256)) * 40_000})
+    # Bytes in which the scan for secrets finds nothing to decode.
+    write_files(top, {**FILES, "large": bytes(range(0xE0, 0x100)) * 320_000})
     (top / "empty").mkdir()
-    chat = tmp_path / "chat"
+    chat = place / "chat"
     chat.write_bytes(MESSAGES)
     ok(top, "save", "-s", "work", "--messages", str(chat), "--decision", "a table")
     step(top, "ask")
@@ -77,6 +79,14 @@ def here(request, tmp_path) -> Path:
     ok(top, "save", "-m", "second")
     ok(top, "fork", "1", "side", "-y")
     return top
+
+
+MAKE_HERE = {form: partial(make_here, form=form) for form in ("sha1", "sha256")}
+
+
+@pytest.fixture(params=MAKE_HERE)
+def here(request) -> Path:
+    return once(place_of("convert"), MAKE_HERE[request.param])
 
 
 @pytest.fixture
