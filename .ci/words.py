@@ -24,6 +24,8 @@ class Phrase(NamedTuple):
 
     pattern: re.Pattern[str]
     instead: str
+    # In lower case; without one of these a text is not searched, as that takes long.
+    needed: tuple[str, ...] = ()
 
 
 class Hit(NamedTuple):
@@ -49,18 +51,24 @@ def phrases(source: str) -> list[Phrase]:
             raise ValueError(f"no ` = ` in {line!r}")
         # Between words also the marks that begin a comment on the next line.
         gap = r"(?:[-_]|\s+(?:(?:#|//|\*|>)\s*)?)"
+        needed: list[str] = []
         if words.startswith("/"):
             text = words.strip("/")
         else:
-            text = gap.join(re.escape(word) for word in words.split())
+            needed = words.split()
+            text = gap.join(re.escape(word) for word in needed)
         pattern = re.compile(rf"(?<![a-z]){text}(?![a-z])", re.IGNORECASE)
-        found.append(Phrase(pattern, instead.strip()))
+        lower = tuple(word.lower() for word in needed)
+        found.append(Phrase(pattern, instead.strip(), lower))
     return found
 
 
 def hits(text: str, listed: Iterable[Phrase]) -> Iterator[Hit]:
     """Yields each phrase of the list in a text, with the number of its line from 1."""
+    lower = text.lower()
     for phrase in listed:
+        if not all(word in lower for word in phrase.needed):
+            continue
         for found in phrase.pattern.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
             yield Hit(line, " ".join(found[0].split()), phrase.instead)
