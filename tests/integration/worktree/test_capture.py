@@ -961,6 +961,18 @@ def test_damaged_scan_state_costs_only_time(repo: Path, monkeypatch, how, name):
 # --- the differential test -----------------------------------------------------------
 
 
+def remove_directory(top: Path) -> None:
+    """Removes all of a directory; shutil refuses where inode numbers change."""
+    for above, directories, files in os.walk(top, topdown=False):
+        for name in (*directories, *files):
+            path = Path(above, name)
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            else:
+                path.unlink()
+    top.rmdir()
+
+
 class Chaos:
     """Random steps in a work tree."""
 
@@ -968,6 +980,8 @@ class Chaos:
         self.repo = repo
         self.random = random.Random(seed)
         self.excludes = sealed / "excludes"
+        found = run_git(repo, "rev-parse", "--path-format=absolute", "--git-dir")
+        self.git_dir = Path(os.fsdecode(found.strip()))
         self.names = ["a", "b", "c.log", "d.tmp", ".gitignore", "e", ":f", "g\nh"]
         self.counter = 0
 
@@ -976,17 +990,18 @@ class Chaos:
         parts = [self.random.choice(["p", "q", "r.log", "a"]) for _ in range(depth)]
         return Path(self.repo, *parts, self.random.choice(self.names))
 
-    def existing(self, kind: str = "f") -> Path | None:
-        found = subprocess.run(
-            ["find", ".", "-name", ".git", "-prune", "-o", "-type", kind, "-print0"],
-            cwd=self.repo,
-            capture_output=True,
-            check=True,
-        ).stdout
-        paths = sorted(path for path in found.split(b"\0") if path not in {b"", b"."})
-        if not paths:
-            return None
-        return self.repo / os.fsdecode(self.random.choice(paths))
+    def existing(self, *, directory: bool = False) -> Path | None:
+        # `find` gives up where inode numbers change.
+        found: list[Path] = []
+        for above, directories, files in os.walk(self.repo):
+            names = [name for name in (*directories, *files) if name != ".git"]
+            directories[:] = [name for name in directories if name != ".git"]
+            for name in names:
+                path = Path(above, name)
+                wanted = path.is_dir() if directory else path.is_file()
+                if wanted and not path.is_symlink():
+                    found.append(path)
+        return self.random.choice(sorted(found)) if found else None
 
     def data(self) -> bytes:
         self.counter += 1
@@ -995,11 +1010,12 @@ class Chaos:
     def clear(self, path: Path) -> None:
         for above in reversed(path.relative_to(self.repo).parents):
             place = self.repo / above
-            if place.is_symlink() or place.is_file():
+            # A pipe is no file, and as much in the way.
+            if place.is_symlink() or (place.exists() and not place.is_dir()):
                 place.unlink()
         if path.is_symlink() or path.exists():
             if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+                remove_directory(path)
             else:
                 path.unlink()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -1040,8 +1056,8 @@ class Chaos:
             path.unlink()
 
     def do_delete_directory(self):
-        if path := self.existing("d"):
-            shutil.rmtree(path)
+        if path := self.existing(directory=True):
+            remove_directory(path)
 
     def do_make_directory(self):
         path = self.path()
@@ -1058,7 +1074,7 @@ class Chaos:
             path.chmod(self.random.choice([0o644, 0o755]))
 
     def do_rename(self):
-        old, new = self.existing(self.random.choice("fd")), self.path()
+        old, new = self.existing(directory=self.random.random() < 0.5), self.path()
         if old and old not in new.parents and new not in old.parents and old != new:
             self.clear(new)
             if old.exists():
@@ -1072,7 +1088,7 @@ class Chaos:
             (self.repo / ".gitignore").write_bytes(self.rules())
 
     def do_info_exclude(self):
-        (self.repo / ".git/info/exclude").write_bytes(self.rules())
+        (self.git_dir / "info/exclude").write_bytes(self.rules())
 
     def do_global_excludes(self):
         self.git("config", "core.excludesFile", self.excludes)
@@ -1111,7 +1127,7 @@ class Chaos:
     def do_nested(self):
         path = self.repo / "n"
         if (path / ".git").exists():
-            shutil.rmtree(self.random.choice([path, path / ".git"]))
+            remove_directory(self.random.choice([path, path / ".git"]))
         else:
             path.mkdir(exist_ok=True)
             (path / "f").write_bytes(b"")

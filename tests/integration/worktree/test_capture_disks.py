@@ -219,7 +219,15 @@ def test_learning_never_shows_on_odd_disks(
 ):
     monkeypatch.setattr(state, "_FOLD_AT", 8 if seed % 2 else 1_000)
     with odd_disk(tmp_path / "disk", **habits) as disk:
-        repo = make_repo(disk / "repo", FILES)
+        repo = disk / "repo"
+        # gitcp refuses a git directory without steady inodes.
+        elsewhere = (
+            ("--separate-git-dir", tmp_path / "git") if "unsteady" in habits else ()
+        )
+        git(tmp_path, "init", "-q", *elsewhere, repo)
+        write_files(repo, FILES)
+        git(repo, "add", ".")
+        git(repo, "commit", "-q", "-m", "first")
         chaos = Chaos(repo, seed, sealed)
         chaos.names += ["A", "B", "e\u0301", "\u00e9", "C.LOG"]
         done: list[str] = []
