@@ -68,7 +68,8 @@ class LoadedClasses(JsonPlusSerializer):
             if reason is not None:
                 raise BlockedClassError(
                     f"the state holds an object of {module}.{name}, {reason}",
-                    hint="import the module first, or allow the class: GitcpSaver(path,"
+                    hint="whoever wrote the state chose that class; if you trust them,"
+                    " import the module first, or allow the class: GitcpSaver(path,"
                     " serde=JsonPlusSerializer(allowed_msgpack_modules="
                     f"[({module!r}, {name!r})]))",
                 )
