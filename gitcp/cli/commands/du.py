@@ -3,7 +3,7 @@
 from typing import Any
 
 from gitcp.cli import documents
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe_line, safe_path
 from gitcp.cli.layout import fit, width
 from gitcp.cli.options import command, left_out, reader
 from gitcp.cli.render import count, size
@@ -104,7 +104,7 @@ def _show_totals(out: Output, used: Usage) -> None:
     if used.sessions:
         out.print(f"\n{'':10}  by session; shared content counts in each")
     for name, number in used.sessions.items():
-        out.print(f"{size(number):>10}  {out.style(safe(name), fg='cyan')}")
+        out.print(f"{size(number):>10}  {out.style(safe_line(name), fg='cyan')}")
 
 
 def _turn_line(turn: TurnCost) -> str:

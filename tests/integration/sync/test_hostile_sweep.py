@@ -23,6 +23,8 @@ from unittest import mock
 import pytest
 
 from gitcp.cli import main
+from gitcp.names import encode
+from tests.support.forge import Forge, trailers
 from tests.support.gitrepo import tree_bytes
 from tests.support.hostile import Mallory, Session, places, replaced, text_of, values
 from tests.support.hostile_records import CLIENTS, DESCRIBED, TIME
@@ -207,6 +209,7 @@ def stepped(mallory: Mallory, name: str, path: tuple[Any, ...], raw: bytes) -> N
 
 ONCE = (
     ("status",),
+    ("du",),
     ("log", "--all"),
     ("sessions",),
     ("remote-sessions",),
@@ -369,6 +372,32 @@ def test_a_sample_of_all_fields_made_hostile(scene, hub):
     # Those that are imported, and handed to a client, are what the test is about.
     assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
     assert len(scene.before["home"]) > 12
+
+
+NAMES = ("a\nbreak", "\x1b]52;c;QQ\x07", "\u202ex", "--trust", "../../../x", "\0", "*")
+
+
+def test_names_of_sessions_and_branches_are_only_shown(scene, hub):
+    forge = Forge()
+    refs = {}
+    for name in NAMES:
+        part = encode(name)
+        for session, branch in ((name, "main"), ("ok", name)):
+            message = trailers(encode(session), encode(branch))
+            refs[f"refs/gitcp/s/{encode(session)}/{encode(branch)}"] = forge.checkpoint(
+                session=session, branch=branch, message=message
+            )
+        assert part not in {"", ".", ".."}
+    forge.into(hub, refs)
+    scene.run("pull", "pull")
+    assert len(ok(scene.bob, "sessions")["sessions"]) == len(NAMES) + 2
+    for args in ONCE:
+        scene.run("names", *args)
+    for name in NAMES:
+        for command in EACH:
+            if "\0" not in name:
+                scene.run(name, *(word.format(f"{name}/main") for word in command))
+    scene.same("names")
 
 
 TIMES = (
