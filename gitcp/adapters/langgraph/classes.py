@@ -68,7 +68,7 @@ class LoadedClasses(JsonPlusSerializer):
             if reason is not None:
                 raise BlockedClassError(
                     f"the state holds an object of {module}.{name}, {reason}",
-                    hint="whoever wrote the state chose that class; if you trust them,"
+                    hint="the user who wrote the state chose that class; if you trust them,"
                     " import the module first, or allow the class: GitcpSaver(path,"
                     " serde=JsonPlusSerializer(allowed_msgpack_modules="
                     f"[({module!r}, {name!r})]))",

@@ -116,7 +116,7 @@ def test_what_is_no_loaded_data_is_refused_by_name(tmp_path, module, name, why):
     hint = str(caught.value.hint)
     assert f"[({module!r}, {name!r})]" in hint
     assert hint.startswith(
-        "whoever wrote the state chose that class; if you trust them"
+        "the user who wrote the state chose that class; if you trust them"
     )
     assert "a_module_that_is_not_there" not in sys.modules
     with opened(tmp_path / "s") as saver:
