@@ -7,6 +7,7 @@ all of it loaded. Descriptors, directory, environment, signals and locks are its
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import importlib
 import os
@@ -15,6 +16,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import termios
 import threading
 import time
 import traceback
@@ -47,10 +49,7 @@ def run(
     _load()
     pipes = [os.pipe() for _ in range(3)]
     os.write(pipes[0][1], given)
-    with warnings.catch_warnings():
-        # Python 3.12 and newer warn of threads: execnet has one, and it only waits.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
+    child = _fork()
     if not child:
         _in_child(cwd, words, env, [pipes[0][0], pipes[1][1], pipes[2][1]])
     for end in (*pipes[0], pipes[1][1], pipes[2][1]):
@@ -67,6 +66,24 @@ def run(
         os.close(pipes[2][0])
     code = os.waitstatus_to_exitcode(status)
     return subprocess.CompletedProcess(["gitcp", *words], code, out, err)
+
+
+def start_at(
+    cwd: Path, words: Sequence[str], env: dict[str, str], terminal: int
+) -> int:
+    """Starts a command in a fork that has a terminal for its own; returns the fork's id."""
+    _load()
+    child = _fork()
+    if not child:
+        _in_child(cwd, words, env, [terminal] * 3, owns_terminal=True)
+    return child
+
+
+def _fork() -> int:
+    with warnings.catch_warnings():
+        # Python 3.12 and newer warn of threads: execnet has one, and it only waits.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _load() -> None:
@@ -99,7 +116,12 @@ def _read(ends: list[int], timeout: float) -> list[bytes]:
 
 
 def _in_child(
-    cwd: Path, words: Sequence[str], env: Mapping[str, str], ends: Sequence[int]
+    cwd: Path,
+    words: Sequence[str],
+    env: Mapping[str, str],
+    ends: Sequence[int],
+    *,
+    owns_terminal: bool = False,
 ) -> NoReturn:
     status = 120
     try:
@@ -108,6 +130,9 @@ def _in_child(
         atexit._clear()
         for number, end in enumerate(ends):
             os.dup2(end, number)
+        if owns_terminal:
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)

@@ -7,14 +7,14 @@ import io
 import os
 import pty
 import re
-import subprocess
 import sys
 import termios
 from pathlib import Path
 from unittest import mock
 
 from gitcp.cli import main
-from tests.support.gitrepo import gitcp_argv, gitcp_environment
+from tests.support import forked
+from tests.support.gitrepo import gitcp_environment
 
 
 class Terminal(io.TextIOWrapper):
@@ -44,7 +44,7 @@ def at_terminal(repo: Path, *args: str) -> tuple[int, str, str]:
 
 
 def on_screen(repo: Path, *args: str, answers: bytes = b"") -> tuple[int, str]:
-    """Runs a command in a process and at a terminal of its own, and types the answers.
+    """Runs a command in a fork and at a terminal of its own, and types the answers.
 
     Returns its status and all that comes to its screen, as the command writes it.
     """
@@ -53,15 +53,8 @@ def on_screen(repo: Path, *args: str, answers: bytes = b"") -> tuple[int, str]:
     mode[1] &= ~termios.OPOST
     mode[3] &= ~termios.ECHO
     termios.tcsetattr(theirs, termios.TCSANOW, mode)
-    process = subprocess.Popen(
-        gitcp_argv(*args),
-        cwd=repo,
-        env=gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"}),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        start_new_session=True,
-    )
+    env = gitcp_environment({"NO_COLOR": "1", "TERM": "dumb"})
+    child = forked.start_at(repo, args, env, theirs)
     os.close(theirs)
     os.write(ours, answers)
     shown = b""
@@ -69,7 +62,8 @@ def on_screen(repo: Path, *args: str, answers: bytes = b"") -> tuple[int, str]:
         while chunk := os.read(ours, 65536):
             shown += chunk
     os.close(ours)
-    return process.wait(120), shown.decode("utf-8", "replace")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return status, shown.decode("utf-8", "replace")
 
 
 def screen(text: str) -> str:

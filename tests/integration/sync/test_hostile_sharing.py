@@ -64,34 +64,35 @@ STEERING = re.compile(
 
 
 @pytest.fixture
-def poisoned(ann, bob, monkeypatch) -> dict[str, str]:
+def poisoned(ann, bob) -> dict[str, str]:
     """A session in bob's clone, pulled, that is evil wherever text can be."""
     # gitcp makes no entry of another kind; a stranger's may have one.
     kinds = (*KINDS, f"k{EVIL}", EVIL)
-    monkeypatch.setattr("gitcp.checkpoints.session.KINDS", kinds)
     name = f"s{EVIL}"
     write_files(ann, {f"f{EVIL.replace('/', '')}": b"x", "plain": EVIL.encode()})
     git(ann, "config", "user.name", f"Mallory{EVIL}")
-    made = (
-        gitcp.open(ann)
-        .session(name, f"b{EVIL}")
-        .save(
-            messages=[
-                {"role": "user", "content": EVIL},
-                {"role": f"x{EVIL}", "content": [{"type": "text", "text": EVIL}]},
-                {"type": f"t{EVIL}", "x": EVIL},
-            ],
-            note=EVIL,
-            label=f"l{EVIL}",
-            trigger=f"t{EVIL}",
-            position={"at": EVIL},
-            metadata={"phase": EVIL},
-            decisions=[
-                gitcp.Decision(EVIL, why=EVIL, kind=kind, paths=(EVIL,))
-                for kind in ("decision", "task", f"k{EVIL}", "active")
-            ],
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("gitcp.checkpoints.session.KINDS", kinds)
+        made = (
+            gitcp.open(ann)
+            .session(name, f"b{EVIL}")
+            .save(
+                messages=[
+                    {"role": "user", "content": EVIL},
+                    {"role": f"x{EVIL}", "content": [{"type": "text", "text": EVIL}]},
+                    {"type": f"t{EVIL}", "x": EVIL},
+                ],
+                note=EVIL,
+                label=f"l{EVIL}",
+                trigger=f"t{EVIL}",
+                position={"at": EVIL},
+                metadata={"phase": EVIL},
+                decisions=[
+                    gitcp.Decision(EVIL, why=EVIL, kind=kind, paths=(EVIL,))
+                    for kind in ("decision", "task", f"k{EVIL}", "active")
+                ],
+            )
         )
-    )
     ok(ann, "push")
     ok(bob, "pull")
     return {"id": made.id, "session": name, "evil": EVIL, "path": f"f{EVIL}"}
