@@ -175,6 +175,8 @@ def ssh_server(base: Path, host: Host | None = None) -> Iterator[tuple[str, str]
             check=True,
         )
     shutil.copy(place / "user.pub", place / "authorized")
+    (place / "home").mkdir()
+    # An empty home: bash reads the user's own `.bashrc` for each command, which may take long.
     (place / "config").write_text(f"""
 ListenAddress {machine.address}
 Port {port}
@@ -186,7 +188,7 @@ StrictModes no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 AcceptEnv GIT_PROTOCOL
-SetEnv PATH={git_directory()}:/usr/local/bin:/usr/bin:/bin
+SetEnv PATH={git_directory()}:/usr/local/bin:/usr/bin:/bin HOME={place}/home
 """)
     if os.getuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)

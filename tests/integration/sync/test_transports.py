@@ -89,16 +89,16 @@ def test_ssh_with_a_key(ann, bob, hub, monkeypatch):
         there_and_back(ann, bob, hub, f"{url}{hub}")
 
 
-@pytest.mark.parametrize("drip", [0, 0.2], ids=["silent", "dripping"])
+@pytest.mark.parametrize("drip", [0, 0.1], ids=["silent", "dripping"])
 @pytest.mark.parametrize("scheme", ["git", "http"])
 def test_a_deaf_remote_is_an_error_in_time(ann, scheme, drip):
     save(ann, a_py=b"2")
-    git(ann, "config", "gitcp.transferTimeout", "1s")
+    git(ann, "config", "gitcp.transferTimeout", "0.4s")
     before = refs(ann)
     # One line of four thousand bytes, each of which takes its time.
     with deaf((b"0fff" if scheme == "git" else b"") + b"x" * 4000, drip=drip) as port:
         git(ann, "remote", "set-url", "origin", f"{scheme}://127.0.0.1:{port}/x.git")
-        git(ann, "config", "gitcp.transferLimit", "3s")
+        git(ann, "config", "gitcp.transferLimit", "1.2s")
         for verb in ("push", "pull", "remote-sessions"):
             # git alone would wait for ever.
             done = run_gitcp(ann, verb, timeout=120)
@@ -121,7 +121,7 @@ def test_a_remote_that_stops_in_the_middle_leaves_nothing(ann, bob, hub, tmp_pat
     )
     stub.chmod(0o755)
     git(bob, "config", "remote.origin.uploadpack", str(stub))
-    git(bob, "config", "gitcp.transferTimeout", "2s")
+    git(bob, "config", "gitcp.transferTimeout", "1s")
     before = refs(bob)
     done = run_gitcp(bob, "pull", timeout=120)
     assert done.returncode == 21, done.stderr
