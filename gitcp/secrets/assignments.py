@@ -78,6 +78,9 @@ _PRINTED = re.compile(rb"[!-~]{64}")
 _SIGNS = re.compile(rb"[!-/:-@\[-`{-~]")
 _DISTINCT_SIGNS = 9
 _TURNS = 0.6
+# In one line of it, there are fewer signs.
+_BLOCK_SIGNS = 6
+_LONGEST_LINE = 160
 # Text before or around a keyword that is at least this long is checked for chance.
 _NO_WORD = 24
 _VARIABLE = re.compile(rb"[A-Za-z_][\w.]*")
@@ -279,7 +282,23 @@ def _in_data(data: bytes, at: int) -> bool:
     run = before.translate(_ENDED).rpartition(b" ")[2]
     if run.startswith(b"arn:") or (len(run) == _RUN and bool(run.strip(_NAME))):
         return True
-    return _dense(before.translate(None, b"\r\n")[-_ENCODED:])
+    return _dense(before.translate(None, b"\r\n")[-_ENCODED:]) or in_block(data, at)
+
+
+def in_block(data: bytes, at: int) -> bool:
+    """Whether an offset is in one of the full lines of data that is encoded in most signs."""
+    low = data.rfind(b"\n", max(0, at - _LONGEST_LINE), at)
+    end = data.find(b"\n", at, at + _LONGEST_LINE)
+    if low < 0 or end < 0 or end - low < _ENCODED:
+        return False
+    line = data[low + 1 : end]
+    before = data.rfind(b"\n", max(0, 2 * low - end - 1), low)
+    return (
+        low - before == end - low
+        and _PRINTED.match(line) is not None
+        and b" " not in line
+        and len(set(_SIGNS.findall(line))) >= _BLOCK_SIGNS
+    )
 
 
 def _dense(run: bytes) -> bool:

@@ -22,8 +22,15 @@ _CHOSEN_FOR_EXAMPLE = 16
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
 _SIGNS = bytes.maketrans(b"@$!", b"asi")
 _LEAST_ORDERED = 3
+# The evidence against chance, in bits, of each letter that follows in order.
+_ORDERED = 4
 # The signs above the digits of a keyboard, in their order.
 _ROW = bytes.maketrans(b"!@#$%^&*()_+", b"123456789:;<")
+_SHORT, _LONG, _LEAST_SORTS = 8, 16, 3
+_SORTS = bytes(
+    97 if one.islower() else 65 if one.isupper() else 48 if one.isdigit() else 33
+    for one in map(chr, range(256))
+)
 # How a test says that it is one, in the languages that most agents write.
 _TEST_BEGINS = Words(
     *(b"assert", b"expect(", b"describe(", b"it(", b"def test", b"func test", b"@test"),
@@ -38,13 +45,26 @@ _TEST = re.compile(
 )
 _CASE_BEGINS = Words(b'"description"')
 _CASE = re.compile(rb'"description"[ \t]{0,4}:')
+_SAYS_EXAMPLE = re.compile(rb"(?i)\be\.g\.|\b(?:for example|for instance|examples?)\b")
+_JUST_BEFORE = 300
 _NEAR = 2_500
 _LEAST_TESTS, _LEAST_CASES = 2, 4
-# Hosts that exist for examples, or on each machine (RFC 2606, 6761).
+# Hosts that exist for examples, or on each machine (RFC 2606, 6761), and words for a host.
 _RESERVED = re.compile(
     rb"(?i)\[?(?:localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1|0\.0\.0\.0"
+    rb"|(?:my|your|db|some)?-?(?:host(?:name)?|server|domain)\d?"
     rb"|(?:[\w-]{1,63}\.){0,5}(?:example|example\.(?:com|org|net)|test|invalid))\]?(?![\w.-])"
 )
+
+
+def guessable(value: bytes) -> bool:
+    """Whether usual rules for passwords refuse one: eight letters of three sorts, or 16."""
+    if len(value) >= _LONG:
+        return False
+    sorts = len({*value.translate(_SORTS)})
+    return len(value) < _SHORT or (
+        sorts < _LEAST_SORTS and chance.evidence(value) < chance.TOKEN
+    )
 
 
 def chosen(value: bytes, least: float = _CHOSEN) -> bool:
@@ -53,7 +73,8 @@ def chosen(value: bytes, least: float = _CHOSEN) -> bool:
         "NFKD", unquote_to_bytes(value).decode("utf-8", "replace")
     )
     letters = _without_order(plain.encode("ascii", "ignore"))
-    return chance.evidence(letters) < least or (
+    in_order = len(plain) - len(letters)
+    return chance.evidence(letters) - in_order * _ORDERED < least or (
         _HEX.fullmatch(letters) is None
         and chance.evidence(words.spelt(letters.translate(_SIGNS))) < _SPELT
     )
@@ -89,6 +110,11 @@ def in_test(text: Text, at: int, spend: Spend) -> bool:
     return _within(tests, at) >= _LEAST_TESTS or _within(cases, at) >= _LEAST_CASES
 
 
+def says_example(data: bytes, at: int) -> bool:
+    """Whether the text just before an offset announces an example."""
+    return _SAYS_EXAMPLE.search(data, max(0, at - _JUST_BEFORE), at) is not None
+
+
 def _marks(text: Text, spend: Spend) -> tuple[list[int], list[int]]:
     spend(len(text.lower))
     tests = at_places(_TEST, text.lower, _TEST_BEGINS.starts(text))
@@ -108,7 +134,7 @@ def is_reserved(host: bytes) -> bool:
 
 def made_up(text: Text, value: bytes, at: int, spend: Spend) -> bool:
     """Whether a person chose a password for a test, or for a host of examples in a URL."""
-    if chosen(value) and in_test(text, at, spend):
+    if chosen(value) and (in_test(text, at, spend) or says_example(text.data, at)):
         return True
     end = at + len(value)
     behind = text.data[end : end + 256]

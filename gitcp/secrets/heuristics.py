@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from urllib.parse import unquote_to_bytes
 
-from gitcp.secrets import nothing, well_known, words
+from gitcp.secrets import examples, nothing, well_known, words
 from gitcp.secrets.chance import ALONE, TOKEN, evidence
 
 _PLACEHOLDER = re.compile(
@@ -34,7 +34,7 @@ _REFERENCE = re.compile(
 _EXPRESSION = re.compile(
     rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
-    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|%d\Z|=;|\w\?\?\w"
+    rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|\{[a-z]{2,12}:[A-Za-z_.]{3,60}\}|%d\Z|=;|\w\?\?\w"
     # The scope of a signature as AWS makes it: a day, a region, a service.
     rb"|/\d{8}/[\w-]{1,40}/[\w-]{1,40}/\w{1,20}_request|(?:/|%2F)\d{8}(?:/|%2F)(?:#|[a-z]{2}-)"
     # The id of a commit, and the line after it.
@@ -89,6 +89,8 @@ _STANDARD = re.compile(
     rb"|\d{0,2}\*\d{0,2}[A-Z][A-Z-]+"
     # Two lines of a session's description, joined.
     rb"|[a-z][a-z-]{2,20}:[\w./+-]{1,40}=[a-z][a-z_-]{1,20}:[\w./+-]{1,40}"
+    # A place in a file, and what is there.
+    rb"|\d{1,6}(?::\d{1,6}){1,3}:[A-Za-z_][\w:.-]{0,120}"
     # A type with a version.
     rb"|[A-Za-z][\w.-]{0,40}(?:/[A-Za-z][\w.-]{0,40}){1,5}@v?\d[\w.-]{0,20}"
 )
@@ -246,7 +248,7 @@ def plausible(value: bytes) -> bool:
         return False
     if _PARAMETER.search(value) or words.counts(value) or nothing.is_digest(value):
         return False
-    if len(value) >= _IRREGULAR and not _encodes(value):
+    if (len(value) >= _IRREGULAR or value.endswith(b"=")) and not _encodes(value):
         return False
     return len(value) >= _SHORT and (not value.isalpha() or len(value) >= _PLAIN_WORD)
 
@@ -268,7 +270,7 @@ def password(value: bytes) -> bool:
         return False
     if _MAIL.fullmatch(value) or _foreign(value):
         return False
-    if len(value) < _SHORT or b" " in value or _SPOKEN.fullmatch(value):
+    if examples.guessable(value) or b" " in value or _SPOKEN.fullmatch(value):
         return False
     return len(set(value)) > 2 and not value.isdigit()  # noqa: PLR2004  a port, or ***
 

@@ -2,7 +2,7 @@
 
 import re
 
-from gitcp.secrets import chance, heuristics, words
+from gitcp.secrets import chance, examples, heuristics, words
 
 # The name is not of a secret; the value must look random; the name is of a secret; it is of a
 # password, which people make.
@@ -18,7 +18,7 @@ _BESIDE = re.compile(
     rb"|bytes|chars?|words?|board\w*|hash|words|_?env|less|ring|stroke|frame\w*"
     rb"|s?um|types?|arn|digest|fingerprint|checksum|thumbprint|prefix|suffix|scope\w*"
     rb"|mint|program|contract|symbol|accounts?|cert(?:ificate)?s?|issuer|owner|supply|decimals"
-    rb"|amount|balance|modulus|exponent|curve|code|encryption|hashers?|encoding|storage|request|req|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
+    rb"|amount|balance|modulus|accessor|resource|exponent|curve|code|encryption|hashers?|encoding|storage|request|req|attr(?:ibute)?s?|sha-?\d{1,3}|md5)(?:_hex|_b64|_base64)?\Z"
 )
 _SECRET_KEY = re.compile(
     rb"(?i)(?:api|access|private|secret|auth|sign(?:ing)?|encrypt(?:ion)?|crypt|master"
@@ -51,7 +51,7 @@ _KEY_ELSE = re.compile(
     rb"(?i)(?:badge|primary|foreign|partition|sort|cache|hash|range|row|object|item|group"
     rb"|index|map|dict|routing"
     rb"|sortby|lookup|translation|storage|local|i18n|react|unique|dedup\w*"
-    rb"|idempotency|host|known|public|pub"
+    rb"|idempotency|s3|host|known|public|pub"
     rb"|registry|resource|hk\w+|reg|shortcut|hot|arrow|meta|ctrl|press|tab|alt|func|entity"
     rb"|event|field|menu|order"
     rb"|type|site|json|data|config|setting|option|property|feature|flag)[_.-]?key\Z"
@@ -82,6 +82,8 @@ _MADE_BY_PEOPLE = re.compile(rb"[!@#%^*?~\d]")
 _WEAKER = (b"cookie", b"auth", b"pat")
 # A value that sets something else.
 _SETS = re.compile(rb"[A-Za-z_]\w{1,23}=[^=]+|[A-Za-z_]{3,24}:[^:]+")
+# A cookie whose value is a word, whatever its name.
+_COOKIE = re.compile(rb"[\w{}-]{1,80}=[A-Za-z]{1,12}\d{0,3}")
 # `authkey` has two words.
 _MORE = re.compile(rb"(?i)key|token|secret")
 _LEAST_WEAK = 20
@@ -140,7 +142,8 @@ def _key(name: bytes, rest: bytes, before: bytes) -> int:
     if _KEY_ELSE.search(name):
         return NONE
     if before in _QUERIES:
-        return WEAK
+        # The rule for the queries of URLs judges it.
+        return NONE
     capitals = name == name.upper() and b"_" in name
     header = b"-" in name and name[:1].isupper()
     flag = name.startswith(b"--")
@@ -156,7 +159,9 @@ def holds(
     """
     if b" " in value or _NUMBERED.fullmatch(value):
         return False
-    if strength != PASSWORD and (words.worded(value) or words.says_itself(value)):
+    if strength != PASSWORD and (
+        words.worded(value) or words.says_itself(value) or words.typed(value)
+    ):
         return False
     if loose and _SETS.fullmatch(value):
         return False
@@ -172,7 +177,8 @@ def holds(
             strength == STRONG and not loose and _sure(name)
         )
     if strength == WEAK:
-        return not (loose and _ID.fullmatch(value)) and (
+        word = _COOKIE.fullmatch(value) and name.lower().endswith(b"cookie")
+        return not (word or (loose and _ID.fullmatch(value))) and (
             len(value) >= _LEAST_WEAK
             and heuristics.random(value)
             and heuristics.irregular(value)
@@ -196,7 +202,7 @@ def by_chance(strength: int, value: bytes) -> bool:
     """
     if strength != PASSWORD:
         return len(value) >= _LEAST_ISSUED and chance.evidence(value) >= chance.TOKEN
-    return (
+    return not examples.guessable(value) and (
         _MADE_BY_PEOPLE.search(value) is not None
         or chance.evidence(value) >= chance.PASSWORD
     )

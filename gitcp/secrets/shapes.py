@@ -59,7 +59,8 @@ _ID_NAME = re.compile(
     rb"|\burl|(?:next|page|paging|pagination|continuation|sync|scroll|resume)[_-]?token)"
     # The point of a public key, its number, and a signature.
     rb"|(?<![A-Za-z0-9_])(?:[xyn]|signature|p256dh))"
-    rb"[\"']?[ \t]{0,4}[:=>][ \t]{0,4}\[?[\"'`]?\Z"
+    # In a string of JSON, or of JSON in JSON, quotes have backslashes.
+    rb"\\{0,7}[\"']?[ \t]{0,4}[:=>][ \t]{0,4}(?:\[[ \t\r\n]{0,40})?\\{0,7}[\"'`]?\Z"
 )
 # A code that a site publishes to prove its owner.
 _SHOWN = re.compile(rb"(?i)verif(?:y|ication)[^\r\n]{0,40}\Z")
@@ -89,6 +90,8 @@ _JUDGED = 300
 _LONG = 30
 _LONG_NAMED = 20
 _LONG_HEX = 32
+# The evidence for chance of a prefix that is part of base64.
+_RANDOM_HEAD = 30
 
 
 def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
@@ -107,6 +110,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             continue
         if (
             _ELSE.search(head) is None
+            and not _random_head(head)
             and _random_tail(head, tail)
             and chance.evidence(tail) >= chance.ALONE
         ):
@@ -152,6 +156,11 @@ def _is_none(data: bytes, match: re.Match[bytes]) -> bool:
         or _ID_NAME.search(data, before, start) is not None
         or _BEHIND_FULL.search(data, max(0, start - 130), start) is not None
     )
+
+
+def _random_head(head: bytes) -> bool:
+    """Whether chance made a prefix of several parts, too, so that all of it is base64."""
+    return len(re.findall(rb"[_-]", head)) > 1 and chance.evidence(head) >= _RANDOM_HEAD
 
 
 def _random_tail(head: bytes, tail: bytes) -> bool:

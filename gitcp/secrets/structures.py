@@ -53,14 +53,15 @@ _HEADER = re.compile(
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
+_PARAMETERS = re.compile(rb"[ \t]{1,4}[A-Za-z]{2,20}=")
 _SCHEMES = Words(b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
 # Schemes that count only if one of the others is there as well.
 _FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
 _QUERY = re.compile(rb"[?&](?:sig|key|code|token|auth)=([A-Za-z0-9%+/=_-]{24,300})")
 # The letters of issued values; programs have blanks, brackets and quotes, too.
 _OPAQUE = re.compile(rb"[A-Za-z0-9+/=_.~:-]+")
-# The id of a picture: everyone who may see the page may see the picture.
-_UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+# The number of a picture or a page: everyone who may see the page may see it.
+_NUMBER = re.compile(rb"(?i)[0-9a-f]{8}(?:-?[0-9a-f]{4}){3}-?[0-9a-f]{12}")
 
 
 def keys(text: Text) -> Iterator[Token]:
@@ -97,9 +98,8 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
             # It repeats the user's name.
             continue
         if _IN_QUERY.search(match[2]) is None and heuristics.password(match[2]):
-            if examples.made_up(text, match[2], match.start(2), spend):
-                continue
-            yield Token("url-password", match[2], match.start(2))
+            if not examples.made_up(text, match[2], match.start(2), spend):
+                yield Token("url-password", match[2], match.start(2))
         elif heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))
     for match in _ALONE.finditer(data):
@@ -120,6 +120,9 @@ def headers(text: Text, spend: Spend) -> Iterator[Token]:
         start, end = match.span("value")
         value = data[start:end]
         if not heuristics.irregular(value) or not heuristics.proof(value):
+            continue
+        if _PARAMETERS.match(data, end):
+            # It is a scheme, and its parameters follow.
             continue
         password = heuristics.credentials(value)
         if password is None or not examples.made_up(text, password, start, spend):
@@ -274,7 +277,7 @@ def _issued(value: bytes) -> bool:
     """Whether a value in a query is a key, and not a quoted program or text."""
     return (
         _OPAQUE.fullmatch(value) is not None
-        and _UUID.fullmatch(value) is None
+        and _NUMBER.fullmatch(value) is None
         and chance.evidence(value) >= chance.TOKEN
     )
 

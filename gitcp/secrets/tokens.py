@@ -161,7 +161,7 @@ def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
 
 
 def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:
-    if not heuristics.token(found.value):
+    if not heuristics.token(found.value) or found.value.endswith(b"..."):
         return False
     tail = found.value[len(head[0]) if head is not None else 0 :]
     return found.rule not in vendors.WEAK or (

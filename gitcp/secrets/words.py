@@ -88,6 +88,11 @@ _LOOKS_LIKE = bytes.maketrans(b"013457", b"oieast")
 _LETTER_BY_DIGIT = re.compile(rb"[A-Za-z][013457]{1,2}(?=[A-Za-z])")
 _LEAST_REPLACED = 2
 _SURELY_WORDS = -0.4
+# In longer values chance puts such letters side by side.
+_LONGEST_TYPED = 32
+_ROWS = re.compile(
+    rb"(?i)qwer|wert|erty|rtyu|tyui|yuio|uiop|asdf|sdfg|dfgh|fghj|ghjk|hjkl|zxcv|xcvb|cvbn|vbnm"
+)
 _SAYS_ITSELF = re.compile(
     rb"(?i)(?<=[a-z]{2})(?:secret|token|passw)|(?:secret|token|password)(?=[a-z]{2})"
 )
@@ -115,6 +120,11 @@ def named(value: bytes) -> bool:
 def says_itself(value: bytes) -> bool:
     """Whether a value holds a word like `secret` with letters beside it, so is not random."""
     return _SAYS_ITSELF.search(value) is not None
+
+
+def typed(value: bytes) -> bool:
+    """Whether a value of up to 32 letters holds four neighbours in a row of a keyboard."""
+    return len(value) <= _LONGEST_TYPED and _ROWS.search(value) is not None
 
 
 def _made_of_words(value: bytes) -> bool:

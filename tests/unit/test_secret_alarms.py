@@ -336,7 +336,7 @@ CLEAN = {
         "export { ASSOCIATED_TOKEN_ERROR__INVALID_OWNER, TOKEN_2022_ERROR__ACCOUNT_FROZEN,"
         " TOKEN_2022_ERROR__ALREADY_IN_USE, TOKEN_2022_ERROR__AUTHORITY_TYPE_NOT_SUPPORTED,"
     ),
-    "a function in a map": "\t'msDS-ManagedPassword' : x2gmsa,\n",
+    "a function in a map": "\t'msDS-ManagedPassword' : x2gmsa4Kq,\n",
     "a salt of 32 bytes": f"salt: '0x{random.Random(18).randbytes(32).hex()}',",
     "digits that count": f'TEST_SECRET = "{bytes(range(1, 33)).hex()}"',
     "a name of a bundle, imported": 'import {Pass as $5Whe3$Pass1} from "postprocessing";',
@@ -440,6 +440,41 @@ CLEAN = {
     "the key of a badge": (
         "https://b.example.net/badge.svg?badge_key=SkxZcStBeExEdVJqQ2hWYnlWckpkNmNEY213SFp6WHFE"
     ),
+    "a cookie whose value is a word": (
+        'headers = {"Cookie": "ISAWPLB{A7F52349-3531-4DA9-8776-F74BC6F4F1BB}=value1"}'
+    ),
+    "a scheme whose parameters follow": (
+        'h = {"Authorization": "AWS4-HMAC-SHA256 Credential=" + key}'
+    ),
+    "an id in a string of JSON": (
+        r'"body": "{\"variants\": {}, \"id\": \"HTzpx_0j2ZWISCYHaRnkyy8hh65Vg28phaFKfZ7Olto\"}"'
+    ),
+    "an id in a list": (
+        '"X-Amz-Cf-Id": [\n      "VRgxl_MdiD5GzMkiqqCgaJ45ZPoZa0ZCQpIKrWa5FeuSLco8FTrW8A=="\n]'
+    ),
+    "base64 that a prefix is part of": (
+        "b'AHAlXxrabjcx_yBxGObnm_DkEQMJK1E69OHY3x3VxF5VXoKc93CG4GLoaPvphZQvZnt5EfExQoPktwOMIV'"
+    ),
+    "the accessor of a secret": (
+        '"secret_id_accessor": "84896a0c-1347-aa90-a4f6-aca8b7558780"'
+    ),
+    "a resource that a token is for": "TOKEN_RESOURCE:abcd%25ef%3Ag%26hi",
+    "a variable in a URL": '"https://token:{env:GITLAB_API_TOKEN}@git.internal/api"',
+    "a token that is cut": '"token": "ya29.c.b0Aaekm1Le-n2NCqrzZjdMtjpbgRji2yhiJkO..."',
+    "a place in a file": "unnecessary-pass:33:4:33:8:docstring_and_pass:Unnecessary pass",
+    "a short text in base64": "CHAP_SECRET = 'V1RGNjRfXw=='",
+    "the number of a page in its address": (
+        "https://i.embed.internal/1/image?url=a&key=b1e305db91cf4aa5a86b732cc9fffceb"
+    ),
+    "where an object is": (
+        "name=a&s3_key=t5_2bhxu0%2Ft2_5bn5wlvy%2Fa94a8fe5ccb19ba61c4c0873d391e987982fbbd3"
+    ),
+    "letters of one row of a keyboard": 'token = "1/fFAGRNJasdfz70BzhT3Zg"',
+    "full lines of data in most signs": (
+        "{Q6aWAK2mofX{8-=QmiI~l002J%0015U0000000000005+c1z!RHaA|NaUukZ1WpZv|Y%gtZWMyn~FL\n"
+        "PsPWo>0HaCuNm0Rj{Q6aWAK2mofX{8%3egV<pP006TQ001Na0000000000005+ci(mo(aA|NaUukZ1W\n"
+    ),
+    "a word spelt with a digit": '"adminPass": "seekr3t"; "rabbit://bob:s3kret@db.internal/a"',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -472,7 +507,7 @@ ALIKE = {
     "a token in a list": "[secret_sample_ab85fc6f8d7638cf1c11da812da308d43][1]",
     "a hash, once": '("x", 12, b"$2a$12$esIAHiQAJNNBrsr5V13l7.RFWWJI2BZFtQlkFyiWXjou05GyuREZa")',
     "what holds a word for it": 'password = "password-31x"',
-    "a value in a map without commas": '"password": x2gmsa\n"user": b\n',
+    "a value in a map without commas": '"password": x2gmsa4Kq\n"user": b\n',
     "a key that is private": f"private key = 0x{random.Random(20).randbytes(32).hex()};",
     "one with a number": "'a':b'Abcd589876',\npassword = 'Zyxw589914'",
     "what has a signature": f"token = '{SIGNED}.eyJzdWIiOiIxMjMifQ.{random_base64(30, 17)}'",
@@ -497,6 +532,18 @@ ALIKE = {
     "a private key in DER": f'jwt_secret: "{PRIVATE_DER}"',
     "one that is encrypted": f'jwt_secret: "{SEALED_DER[:400]}"',
     "a private key in DER that has no name": f"deploy with {PRIVATE_DER} then",
+    "a cookie of chance": f'headers = {{"Cookie": "session={random_base64(30, 51)}"}}',
+    "a scheme and what it sends": f"Authorization: Acme {random_base64(30, 52)}\n",
+    "a token in a string of JSON": (
+        rf'"body": "{{\"a\": \"acme_live_{random_base64(33, 53)[:40]}\"}}"'
+    ),
+    "a token whose prefix is two words": f"acme_prod_{random.Random(54).randbytes(20).hex()}",
+    "a password in a URL, in brackets": "https://token:{k3J9dLq0Xz7Y}@git.internal/api",
+    "a whole token": '"token": "ya29.c.b0Aaekm1Le-n2NCqrzZjdMtjpbgRji2yhiJkO"',
+    "a short one in base64": f"CHAP_SECRET = '{random_base64(10, 55)}'",
+    "a key in an address that is not a number": (
+        f"https://i.embed.internal/1/image?key={''.join(random.Random(56).choices(ALPHABET, k=40))}"
+    ),
     "a key beside a word for one": f'api_key = "{random.Random(42).randbytes(32).hex()}"',
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
