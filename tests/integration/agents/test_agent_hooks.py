@@ -123,7 +123,7 @@ def test_a_client_that_is_closed_without_a_prompt_leaves_no_session(
     assert len(ok(repo, "sessions")["sessions"]) == 1
 
 
-def test_the_end_of_a_turn_waits_for_the_last_words(agent):
+def test_the_end_of_a_turn_waits_for_the_last_words(agent, monkeypatch):
     """The client calls its hook some milliseconds before it writes them."""
     agent.ask("one")
     late = threading.Timer(0.4, agent.spoke, ("assistant", "done at last"))
@@ -134,6 +134,7 @@ def test_the_end_of_a_turn_waits_for_the_last_words(agent):
     assert made.conversation() == agent.transcript.read_bytes()
     # Not for ever: something else may have been meant.
     agent.ask("two")
+    monkeypatch.setattr("gitcp.agents.transcripts._PATIENCE", 0.2)
     made = agent.hook("Stop", last_assistant_message="never written")
     assert made is not None
     assert made.conversation() == agent.transcript.read_bytes()
@@ -565,7 +566,9 @@ def test_nothing_of_the_environment_is_stored(agent, repo):
     assert secret.encode() not in dumped
 
 
-def test_a_prompt_that_is_no_unicode_is_still_a_turn(agent):
+def test_a_prompt_that_is_no_unicode_is_still_a_turn(agent, monkeypatch):
+    # The transcript never has the text as the hook gets it.
+    monkeypatch.setattr("gitcp.agents.transcripts._PATIENCE", 0.2)
     payload = agent.payload("UserPromptSubmit", prompt="lone \ud800 half")
     assert b"\\ud800" in payload
     assert agent.turn("lone \ud800 half", new="1") is not None

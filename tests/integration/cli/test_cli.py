@@ -19,6 +19,7 @@ from gitcp.cli.app import COMMANDS
 from gitcp.cli.topics import TOPICS
 from gitcp.errors import GitcpError
 from gitcp.format import checkpoint as manifests
+from tests.support import forked
 from tests.support.gitrepo import (
     git,
     git_line,
@@ -310,11 +311,9 @@ def at_terminal(
     """
     answers = [answer, *then] if answer else []
     variables = gitcp_environment({"TERM": "xterm", "NO_COLOR": "1", **(env or {})})
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(cwd)
-        argv = [os.fsencode(arg) for arg in gitcp_argv(*args)]
-        os.execvpe(argv[0], argv, variables)
+    fd, theirs = pty.openpty()
+    pid = forked.start_at(cwd, args, variables, theirs)
+    os.close(theirs)
     shown = b""
     while True:
         if not select.select([fd], [], [], 30)[0]:
@@ -337,29 +336,30 @@ def at_terminal(
 
 
 @pytest.fixture
-def poisoned(repo, monkeypatch) -> Path:
+def poisoned(repo) -> Path:
     """Everything that a checkpoint can hold, with what steers a terminal in it."""
     import gitcp
 
-    # A program is refused another kind; what others send may have one.
-    monkeypatch.setattr("gitcp.checkpoints.session.KINDS", ("fact", "task", NASTY))
     write_files(repo, {f"f{NASTY.replace('/', '')}": f"{NASTY}\n".encode()})
     os.mkfifo(repo / f"p{NASTY.replace('/', '')}")
     entry = gitcp.Decision(NASTY, why=NASTY, kind="fact", paths=(NASTY,))
     session = gitcp.open(repo).session(f"s{NASTY}", f"b{NASTY}")
-    session.save(
-        messages=[{"role": "user", "content": NASTY}, {"type": NASTY, "x": NASTY}],
-        note=NASTY,
-        label=f"l{NASTY}",
-        trigger=f"t{NASTY}",
-        position={"p": NASTY},
-        metadata={"m": NASTY},
-        decisions=[
-            entry,
-            gitcp.Decision(NASTY, kind="task"),
-            gitcp.Decision("x", kind=NASTY),
-        ],
-    )
+    with pytest.MonkeyPatch.context() as patched:
+        # A program is refused another kind; what others send may have one.
+        patched.setattr("gitcp.checkpoints.session.KINDS", ("fact", "task", NASTY))
+        session.save(
+            messages=[{"role": "user", "content": NASTY}, {"type": NASTY, "x": NASTY}],
+            note=NASTY,
+            label=f"l{NASTY}",
+            trigger=f"t{NASTY}",
+            position={"p": NASTY},
+            metadata={"m": NASTY},
+            decisions=[
+                entry,
+                gitcp.Decision(NASTY, kind="task"),
+                gitcp.Decision("x", kind=NASTY),
+            ],
+        )
     transcript = repo.parent / "transcript"
     transcript.write_bytes(f"not json {NASTY}\n".encode() + b"\x1b[2J\xff\n")
     ok(repo, "save", "--transcript", transcript, "-m", NASTY)

@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 
 from gitcp.cli.layout import cells
-from tests.support.gitrepo import git, gitcp_argv, gitcp_environment
+from tests.support import forked
+from tests.support.gitrepo import git, gitcp_environment
 from tests.support.inprocess import invoke, ok
 
 MARKED = "sed s/^/P:/"
@@ -28,12 +29,10 @@ def terminal(
 ) -> tuple[int, str]:
     """Runs gitcp at a terminal; returns its status and what it showed."""
     env = gitcp_environment({"TERM": "xterm", "NO_COLOR": "1", **variables})
-    pid, fd = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        os.chdir(repo)
-        argv = [os.fsencode(arg) for arg in gitcp_argv(*args)]
-        os.execvpe(argv[0], argv, env)
+    fd, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    pid = forked.start_at(repo, args, env, theirs)
+    os.close(theirs)
     shown = b""
     while True:
         if not select.select([fd], [], [], 60)[0]:
