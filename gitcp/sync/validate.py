@@ -190,6 +190,8 @@ class ObjectValidator:
 
     def _vast(self, root: bytes) -> Rejection | None:
         """Returns what is wrong if a few trees stand for too many paths or bytes."""
+        # The names of its lists say how large the content behind each pointer is.
+        self._objects.chunked.learn_of(root)
         extent = self._extents.beyond(root, self._base)
         if extent.within(self._limit):
             return None
@@ -229,6 +231,10 @@ class ObjectValidator:
         return {}
 
     def _size_of(self, oid: bytes) -> int:
+        chunked = self._objects.chunked
+        content = chunked.meant_by(oid)
+        if content != oid:
+            return chunked.name(content).size
         with suppress(CorruptError):
             return self._size(oid)
         return 0

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.format.chunked import ChunkedName
 from tests.support.bombs import LIMIT, long_log, measured, nested
 from tests.support.clones import results
 from tests.support.forge import Forge
@@ -347,3 +348,20 @@ def test_a_conversation_is_read_from_its_end(forge, bob):
     forge.into(bob / ".git", {REF: long_log(forge, piece, 300)})
     assert len(ok(bob, "messages", "evil:1", "--format", "json")) == 900
     assert invoke(bob, "messages", "evil:1", "--format", "jsonl").stdout == piece * 300
+
+
+def test_a_pointer_counts_with_the_size_that_its_name_says(forge, hub, bob):
+    """A list of one chunk; the content it is said to be is larger than any disk."""
+    chunk = forge.blob(b"x")
+    name = ChunkedName(bytes(len(chunk)), 10**15)
+    group = forge.tree([(b"40000", b"0000", forge.tree([(b"100644", b"000", chunk)]))])
+    tip = forge.checkpoint(
+        [(b"100644", b"big", forge.blob(name.pointer))],
+        own=[(b"40000", b"chunks", forge.tree([(b"40000", name.path, group)]))],
+        format=3,
+    )
+    forge.into(hub, {REF: tip})
+    said = fails(bob, 21, "pull")
+    assert "1,000,000,000,000," in said
+    assert "gitcp.pullMaxSize" in said
+    assert results_of_sessions(bob) == []
