@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 
 from gitcp.errors import CorruptError
 from gitcp.format import tree as trees
-from gitcp.format.chunked import MAGIC
+from gitcp.format.chunked import MAGIC, ChunkedName, read_list
 from gitcp.format.commit import Commit, parse_commit
 from gitcp.format.oid import ObjectFormat
 from gitcp.git.chunked import ChunkedFiles
@@ -37,7 +37,7 @@ class Objects(ABC):
         self._trees: dict[bytes, trees.Tree] = {}
         self._pinned: dict[bytes, trees.Tree] = {}
         self._cached = 0
-        self.chunked = ChunkedFiles(self.tree, form)
+        self.chunked = ChunkedFiles(self.tree, form, self._is_sound)
         # In a partial clone: fetches those of some objects that are missing.
         self.fetch: Callable[[Objects, Iterable[bytes]], None] | None = None
 
@@ -76,24 +76,18 @@ class Objects(ABC):
         """
         if oid not in self.chunked:
             yield from _no_pointer(self.stream(oid))
-            return
-        size = left = self.chunked.name(oid).size
-        digest = self.form.hasher(BLOB, size)
+        elif _is_chunked(self, oid):
+            yield from joined(self, self.chunked.name(oid), self.chunked.root(oid))
+        else:
+            yield from self.stream(oid)
+
+    def _is_sound(self, listed: tuple[ChunkedName, bytes]) -> bool:
         try:
-            for data in (
-                piece
-                for chunk in self.chunked.chunks(oid)
-                for piece in self.stream(chunk)
-            ):
-                left -= len(data)
-                if left < 0:
-                    break
-                digest.update(data)
-                yield data
-        except ValueError as exc:
-            raise damaged(oid, exc) from exc
-        if left or digest.digest() != oid:
-            raise damaged(oid, ValueError("its chunks do not match its name"))
+            for _ in joined(self, *listed):
+                pass
+        except CorruptError:
+            return False
+        return True
 
     @abstractmethod
     def exists(self, oid: bytes) -> bool:
@@ -211,9 +205,42 @@ def size_of(objects: Objects, oid: bytes) -> int:
     Raises:
         CorruptError: the object is missing or damaged.
     """
-    if oid in objects.chunked:
+    if _is_chunked(objects, oid):
         return objects.chunked.name(oid).size
     return objects.header(oid)[1]
+
+
+def joined(objects: Objects, name: ChunkedName, root: bytes) -> Iterator[bytes]:
+    """Yields the content that a list of chunks has.
+
+    Raises:
+        CorruptError: a chunk is missing, or they are not what the name says.
+    """
+    left = name.size
+    digest = objects.form.hasher(BLOB, left)
+    try:
+        for data in (
+            piece
+            for chunk in read_list(root, objects.tree)
+            for piece in objects.stream(chunk)
+        ):
+            left -= len(data)
+            if left < 0:
+                break
+            digest.update(data)
+            yield data
+    except ValueError as exc:
+        raise damaged(name.content, exc) from exc
+    if left or digest.digest() != name.content:
+        raise damaged(name.content, ValueError("its chunks do not match its name"))
+
+
+def _is_chunked(objects: Objects, oid: bytes) -> bool:
+    """Whether a file's content is only there in chunks, as far as is known.
+
+    git checks a whole blob by its id. A list is only what a checkpoint says.
+    """
+    return oid in objects.chunked and not objects.exists(oid)
 
 
 def _no_pointer(content: Iterable[bytes]) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from gitcp.format import chunked, layout, safety
 from gitcp.format.chunked import ChunkedName
 from gitcp.format.oid import form_of, is_object
 from gitcp.format.tree import DIRECTORY, GITLINK, Entry
-from gitcp.git.objects import BLOB, TREE, Objects
+from gitcp.git.objects import BLOB, TREE, Objects, joined
 from gitcp.maintenance.problems import Problems
 from gitcp.store.checkpoint import Checkpoint
 
@@ -38,7 +38,7 @@ class TreeCheck:
         self._problems = problems
         self._blobs: dict[bytes, str | None] = {}
         self._trees: dict[bytes, _TreeExtent] = {}
-        self._chunked: dict[bytes, str | None] = {}
+        self._chunked: dict[tuple[bytes, bytes], str | None] = {}
         self._pointers: dict[bytes, bool] = {}
 
     def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
@@ -122,23 +122,27 @@ class TreeCheck:
     def chunked(self, found: Checkpoint) -> None:
         """Checks the chunked files of a checkpoint; each content once."""
         lists = found.chunk_lists
-        for path in self._objects.tree(lists) if lists is not None else ():
+        entries = self._objects.tree(lists) if lists is not None else {}
+        for path, entry in entries.items():
             where = layout.RESERVED + b"/" + layout.CHUNKS + b"/" + path
             name = ChunkedName.parse(path)
             if name is None:
                 self._problems.add(where, "is not the name of a list of chunks")
                 continue
-            if path not in self._chunked:
-                self._chunked[path] = self._damaged_chunks(name.content)
-            problem = self._chunked[path]
+            if (path, entry.oid) not in self._chunked:
+                problem = self._damaged_chunks(name, entry.oid)
+                self._chunked[path, entry.oid] = problem
+            problem = self._chunked[path, entry.oid]
             if problem is not None:
                 self._problems.add(where, problem)
 
-    def _damaged_chunks(self, content: bytes) -> str | None:
+    def _damaged_chunks(self, name: ChunkedName, root: bytes) -> str | None:
         try:
-            if any(map(self._is_elsewhere, self._objects.chunked.chunks(content))):
+            if any(
+                map(self._is_elsewhere, chunked.read_list(root, self._objects.tree))
+            ):
                 return None
-            for _ in self._objects.content(content):
+            for _ in joined(self._objects, name, root):
                 pass
         except CorruptError as exc:
             return exc.message

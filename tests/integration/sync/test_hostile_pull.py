@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.format.chunked import ChunkedName
 from tests.support.clones import clone, refs, results, save
 from tests.support.forge import Entry, Forge, number, object_id, record, trailers
 from tests.support.gitrepo import (
@@ -584,3 +585,50 @@ def test_a_clone_goes_on_after_every_refusal(forge, ann, hub, bob):
     save(bob, a_py=b"more")
     assert run_gitcp(bob, "verify").returncode == 0
     assert clone(hub, "carl").is_dir()
+
+
+def junk_for(forge: Forge, content: bytes) -> tuple[ChunkedName, Entry]:
+    """A list of chunks that says it is a content, and is not."""
+    name = ChunkedName(object_id("blob", content), len(content))
+    group = forge.tree([(FILE, b"000", forge.blob(b"EVIL"))])
+    return name, (TREE, name.path, forge.tree([(TREE, b"0000", group)]))
+
+
+@pytest.mark.parametrize(
+    ("how", "pointer"),
+    [
+        *(("whole", True), ("chunked", True)),
+        *(("whole", False), ("chunked", False), ("not saved", False)),
+    ],
+)
+def test_a_list_that_names_a_content_of_the_users_takes_it_from_no_one(
+    forge, hub, bob, how, pointer
+):
+    content = b"precious work\n" * (9_000 if how == "chunked" else 1)
+    (bob / "work").write_bytes(content)
+    if how == "chunked":
+        git(bob, "config", "gitcp.chunkAbove", "64k")
+    if how != "not saved":
+        ok(bob, "save")
+    name, listed = junk_for(forge, content)
+    files = [(FILE, b"z", forge.blob(name.pointer))] if pointer else []
+    tip = forge.checkpoint(
+        [(FILE, b"c", forge.blob(b"c")), *files],
+        own=[(TREE, b"chunks", forge.tree([listed]))],
+        format=3,
+    )
+    forge.into(hub, {REF: tip})
+    ok(bob, "pull")
+    ok(bob, "diff", "evil:last")
+    ok(bob, "restore", "evil:last", "--yes")
+    assert not (bob / "work").exists()
+    ok(bob, "undo", "--yes")
+    assert (bob / "work").read_bytes() == content
+    assert b"chunks do not match" in invoke(bob, "verify").stdout
+    # Nor does going on from there store the user's content by that list.
+    ok(bob, "restore", "evil:last", "--yes")
+    (bob / "work").write_bytes(content)
+    ok(bob, "save")
+    (bob / "work").unlink()
+    ok(bob, "restore", "last", "--yes")
+    assert (bob / "work").read_bytes() == content
