@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes
 
@@ -26,6 +27,8 @@ _STEER = (
 # A line break within base64.
 _BREAK = rb"(?:(?:[\r\n]|\\+[nr]){1,2}[ \t]*)?"
 _DEEPEST = 6
+# Parts of a pattern, of which each is a character of a value.
+_HEAD = 60
 _HEX = frozenset("0123456789abcdefABCDEF")
 # A value does not begin with the last digits of an escape.
 _NOT_IN_ESCAPE = b"".join(
@@ -35,10 +38,43 @@ _ASCII = 128
 _BASIC = 0x10000
 
 
+class _Pattern:
+    """A pattern of many parts, which is compiled once the first of them have been found.
+
+    To compile one for a private key takes a third of a second, and most encodings of a value
+    occur nowhere.
+    """
+
+    def __init__(
+        self, parts: Sequence[bytes], between: bytes = b"", before: bytes = b""
+    ) -> None:
+        self._source = before + between.join(parts)
+        self._head = re.compile(before + between.join(parts[:_HEAD]))
+
+    def found_in(self, data: bytes) -> bool:
+        """Whether the bytes contain a match."""
+        return next(self.matches(data), None) is not None
+
+    def matches(self, data: bytes) -> Iterator[re.Match[bytes]]:
+        """Yields the matches, from left to right."""
+        if self._head.search(data) is not None:
+            yield from self._whole.finditer(data)
+
+    def replaced(self, data: bytes, marker: bytes) -> bytes:
+        """Returns the bytes with a marker in place of each match."""
+        if self._head.search(data) is None:
+            return data
+        return self._whole.sub(marker, data)
+
+    @cached_property
+    def _whole(self) -> re.Pattern[bytes]:
+        return re.compile(self._source)
+
+
 class _Rule(NamedTuple):
     """An encoding of a value; for base64, the whole `run` around it is removed."""
 
-    pattern: re.Pattern[bytes]
+    pattern: _Pattern
     marker: bytes
     run: bool = False
 
@@ -59,7 +95,7 @@ class Eraser:
 
     def holds(self, data: bytes) -> bool:
         """Whether the bytes contain one of the values."""
-        return any(rule.pattern.search(data) for rule in self._rules)
+        return any(rule.pattern.found_in(data) for rule in self._rules)
 
     def erased(self, data: bytes) -> bytes:
         """Returns the bytes without the values."""
@@ -106,21 +142,21 @@ class Eraser:
 def _forms(value: bytes, marker: str) -> Iterator[_Rule]:
     """Yields the rules for a value as it is, escaped at any depth, or encoded."""
     narrow = marker.encode()
-    yield _Rule(re.compile(_escaped(value)), narrow)
+    yield _Rule(_escaped(value), narrow)
     quoted = quote_from_bytes(value, safe="").encode()
     if quoted != value:
-        yield _Rule(re.compile(re.escape(quoted)), narrow)
+        yield _Rule(_Pattern([re.escape(quoted)]), narrow)
     for core in cores(value):
-        yield _Rule(re.compile(_either(core)), narrow, run=True)
+        yield _Rule(_either(core), narrow, run=True)
         for twice in cores(core):
-            yield _Rule(re.compile(_either(twice)), narrow, run=True)
+            yield _Rule(_either(twice), narrow, run=True)
     for encoding in ("utf-16-le", "utf-16-be"):
         wide = value.decode("utf-8", "replace").encode(encoding)
-        yield _Rule(re.compile(re.escape(wide)), marker.encode(encoding))
+        yield _Rule(_Pattern([re.escape(wide)]), marker.encode(encoding))
 
 
 def _without(data: bytes, rule: _Rule) -> bytes:
-    return rule.pattern.sub(rule.marker, data)
+    return rule.pattern.replaced(data, rule.marker)
 
 
 def _without_runs(data: bytes, rule: _Rule) -> bytes:
@@ -136,7 +172,7 @@ def _without_runs(data: bytes, rule: _Rule) -> bytes:
 def _spans(data: bytes, rule: _Rule) -> Iterator[tuple[int, int]]:
     """Yields the spans of a value; for base64, of the whole run."""
     at = 0
-    for match in rule.pattern.finditer(data):
+    for match in rule.pattern.matches(data):
         if match.start() < at:
             continue
         start, end = match.span()
@@ -164,19 +200,20 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _either(core: bytes) -> bytes:
+def _either(core: bytes) -> _Pattern:
     either = {ord("+"): b"[+-]", ord("/"): b"[/_]"}
-    return _BREAK.join(either.get(one, bytes([one])) for one in core)
+    return _Pattern([either.get(one, bytes([one])) for one in core], _BREAK)
 
 
-def _escaped(value: bytes) -> bytes:
+def _escaped(value: bytes) -> _Pattern:
     text = value.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
     text = text.replace("\r", "\n").strip("\n")
     inside = _NOT_IN_ESCAPE if text[:1] in _HEX else b""
-    return inside + _STEER.join(
+    parts = [
         _backslashes(len(part)) if part.startswith("\\") else _character(part)
         for part in re.findall(r"\\+|[^\\]", text)
-    )
+    ]
+    return _Pattern(parts, _STEER, before=inside)
 
 
 def _backslashes(count: int) -> bytes:
