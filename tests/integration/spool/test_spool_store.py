@@ -114,6 +114,7 @@ def test_encrypted_sessions_are_stored_encrypted(ann, bob, store, tmp_path):
 def test_a_pusher_that_failed_makes_way_for_another(ann, store, monkeypatch):
     """Another process may have the credentials that this one lacks."""
     monkeypatch.setenv("GITCP_PUSH_INTERVAL", "1s")
+    monkeypatch.setattr(pusher, "_LINGER", 0.2)
     save(ann, a_py=b"one")
     ok(ann, "push", "--spool")
     away = store.rename(store.with_name("away"))
