@@ -42,6 +42,7 @@ _BEGINS = Words(
     *(b"pat", b"cookie", b"bearer", b"jwt"),
 )
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-"
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LONGEST_NAME = 48
 _DECLARES = re.compile(
     rb"(?i)(?:\b(?:env|arg|setx|setenv|set(?:[ \t]+-[a-z]+)+|export|putenv"
@@ -205,7 +206,9 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     if loose and _declared(data, at - len(before), match, name):
         loose = False
     # Two strings in a list: the first is not the name of the second.
-    listed = loose and match["pair"] is not None
+    listed = loose and (
+        match["pair"] is not None or _within_base64(data, at, match.end("rest"))
+    )
     if listed or names.repeats(name, rest, value) or _taken(data, match, name + rest):
         return None
     if _of_program(data, match, value, start):
@@ -322,6 +325,13 @@ def _by_chance(before: bytes, behind: bytes) -> bool:
             and not words.worded(whole[-_NO_WORD:])
         )
     )
+
+
+def _within_base64(data: bytes, at: int, end: int) -> bool:
+    """Whether a keyword is the end of a run of base64, with the signs that no name has."""
+    before = data[max(0, at - _LONGEST_NAME) : at]
+    run = before[len(before.rstrip(_BASE64)) :] + data[at:end]
+    return len(run) >= _NO_WORD and heuristics.irregular(run) and not words.worded(run)
 
 
 def _declared(data: bytes, at: int, match: re.Match[bytes], name: bytes) -> bool:

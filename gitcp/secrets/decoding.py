@@ -23,6 +23,11 @@ _ESCAPE = re.compile(
     rb"|x([0-9a-fA-F]{2})|0?(33)(?=[\[\](]))"
 )
 _UNTOUCHED = re.compile(rb"(?<![^\r\n])[^\\\r\n]{1,100000}+(?![^\r\n])")
+# A program of one line has few escapes. Of the text between two, so much at each end is kept.
+_FAR = re.compile(rb"(?<![^\\\r\n])[^\\\r\n]{16384,}+")
+_KEPT = 4_096
+_BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/_-="
+_BASE64_RUN = re.compile(rb"[\w+/=-]*+", re.ASCII)
 # A line end that was an escape is not a line of the file: lines are counted by `\n`.
 _CONTROL = {
     b"n": b"\r",
@@ -146,8 +151,8 @@ def unescaped(data: bytes) -> Iterator[bytes]:
     """Yields a text with one layer of escapes undone, then two, as long as there are any.
 
     Lines are those of the given text: an escaped line end becomes a carriage return. Of lines
-    without escapes only the ends are left, of any kind, because the layer before has been
-    scanned.
+    without escapes only the ends are left, of any kind, and of long lines only the text near
+    escapes, because the layer before has been scanned.
     """
     for _ in range(_DEEPEST):
         if b"\\" not in data or _ESCAPE.search(data) is None:
@@ -163,9 +168,20 @@ def unescaped(data: bytes) -> Iterator[bytes]:
 def _touched(data: bytes) -> bytes:
     """Returns a text in which lines without escapes are reduced to their ends."""
     if b"\r" in data:
-        return _UNTOUCHED.sub(b"", data)
-    lines = data.split(b"\n")
-    return b"\n".join([line if b"\\" in line else b"" for line in lines])
+        data = _UNTOUCHED.sub(b"", data)
+    else:
+        lines = data.split(b"\n")
+        data = b"\n".join([line if b"\\" in line else b"" for line in lines])
+    return _FAR.sub(_shortened, data)
+
+
+def _shortened(far: re.Match[bytes]) -> bytes:
+    """Returns a long text between escapes without its middle, which cuts no run of base64."""
+    text = far[0]
+    run = _BASE64_RUN.match(text, _KEPT)
+    head = run.end() if run is not None else _KEPT
+    tail = len(text[:-_KEPT].rstrip(_BASE64))
+    return text if tail <= head else text[:head] + b"\r\r" + text[tail:]
 
 
 def _undo(match: re.Match[bytes]) -> bytes:

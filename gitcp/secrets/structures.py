@@ -45,6 +45,11 @@ _IN_QUERY = re.compile(rb"\?[a-z_]{1,20}=", re.IGNORECASE)
 _ALONE = re.compile(
     rb"://(?<!enrtree://)(?<!enode://)(?<!ssh://)([A-Za-z0-9_-]{20,255})@(?=[\w\[-])"
 )
+# The address to which a program that is given away reports its errors: a key that everyone may
+# use to write, and the number of a project.
+_REPORTS = re.compile(
+    rb"[0-9a-f]{32}@[\w.-]{1,200}(?::\d{1,5})?/(?:[\w-]{1,40}/){0,3}\d{1,20}(?![\w/-])"
+)
 _HEADER = re.compile(
     rb"(?:\b(?:bearer|basic|ssws|bot|apikey|geniekey|flyv1|splunk|negotiate"
     rb"|token token=\"?)[ \t]{1,4}"
@@ -104,7 +109,8 @@ def urls(text: Text, spend: Spend) -> Iterator[Token]:
             yield Token("url-password", match[1], match.start(1))
     for match in _ALONE.finditer(data):
         spend(_JUDGED)
-        if heuristics.irregular(match[1]):
+        public = _REPORTS.match(data, match.start(1)) is not None
+        if not public and heuristics.irregular(match[1]):
             yield Token("url-password", match[1], match.start(1))
 
 

@@ -474,6 +474,13 @@ CLEAN = {
         "{Q6aWAK2mofX{8-=QmiI~l002J%0015U0000000000005+c1z!RHaA|NaUukZ1WpZv|Y%gtZWMyn~FL\n"
         "PsPWo>0HaCuNm0Rj{Q6aWAK2mofX{8%3egV<pP006TQ001Na0000000000005+ci(mo(aA|NaUukZ1W\n"
     ),
+    "the address to which errors go": (
+        "dsn: 'https://3e845233db8c4f43b4c4b9245f1d7bd6@o30291.reports.internal/4504599528079360'"
+    ),
+    "lines of a picture with blanks between them": (
+        "OYaWCs+xEtf8UpPhxeq7YJgtRtvxTEd7 u3z721+WwcFhuffee0EwMDwR8iozzjiSKDcfoKwH59SLFKb8TPZOYZv"
+        "ovNVJpTLbe9Oy5/tqPwZA 2a+mJxW+b6V1VNq8sXF1rNZMrN2VlT9dsB7rffaEe+PDZSJj/filGFgU5ys1B04Eam"
+    ),
     "a word spelt with a digit": '"adminPass": "seekr3t"; "rabbit://bob:s3kret@db.internal/a"',
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
@@ -541,6 +548,7 @@ ALIKE = {
     "a password in a URL, in brackets": "https://token:{k3J9dLq0Xz7Y}@git.internal/api",
     "a whole token": '"token": "ya29.c.b0Aaekm1Le-n2NCqrzZjdMtjpbgRji2yhiJkO"',
     "a short one in base64": f"CHAP_SECRET = '{random_base64(10, 55)}'",
+    "a token before a host": "https://3e845233db8c4f43b4c4b9245f1d7bd6@git.internal/group/app.git",
     "a key in an address that is not a number": (
         f"https://i.embed.internal/1/image?key={''.join(random.Random(56).choices(ALPHABET, k=40))}"
     ),

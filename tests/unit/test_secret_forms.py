@@ -271,3 +271,20 @@ def test_a_value_within_another_is_known_by_its_middle():
 def test_a_bomb_is_looked_into_within_limits():
     bomb = gzip.compress(b"\0" * (64 << 20))
     assert SCANNER.scan([bomb]) == []
+
+
+def test_what_is_far_from_escapes_is_in_no_further_view():
+    far = b"var a=1;" * 4_000
+    text = b'\\"' + far + b'\\"x' + far + b"y\n" + far + b"\n\\n"
+    (view,) = decoding.unescaped(text)
+    assert len(view) < len(text) / 2
+    assert view.count(b"\n") == text.count(b"\n")
+    assert view.startswith(b'"' + far[:4_000])
+    assert b'"x' + far[:4_000] in view
+
+
+def test_base64_between_escapes_is_whole_in_the_next_view():
+    run = base64.b64encode(random.Random(1).randbytes(30_000))
+    text = b"\\n" + run + b"\\n"
+    (view,) = decoding.unescaped(text)
+    assert run in view
