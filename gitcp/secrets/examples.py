@@ -45,7 +45,8 @@ _TEST = re.compile(
 )
 _CASE_BEGINS = Words(b'"description"')
 _CASE = re.compile(rb'"description"[ \t]{0,4}:')
-_SAYS_EXAMPLE = re.compile(rb"(?i)\be\.g\.|\b(?:for example|for instance|examples?)\b")
+_SAYS_EXAMPLE = re.compile(rb"\be\.g\.|\b(?:for example|for instance|examples?)\b")
+_EXAMPLE_WORDS = (b"example", b"e.g.", b"for instance")
 _JUST_BEFORE = 300
 _NEAR = 2_500
 _LEAST_TESTS, _LEAST_CASES = 2, 4
@@ -111,8 +112,10 @@ def in_test(text: Text, at: int, spend: Spend) -> bool:
 
 
 def says_example(data: bytes, at: int) -> bool:
-    """Whether the text just before an offset announces an example."""
-    return _SAYS_EXAMPLE.search(data, max(0, at - _JUST_BEFORE), at) is not None
+    """Whether the text in small letters just before an offset announces an example."""
+    near = data[max(0, at - _JUST_BEFORE) : at]
+    said = any(word in near for word in _EXAMPLE_WORDS)
+    return said and _SAYS_EXAMPLE.search(near) is not None
 
 
 def _marks(text: Text, spend: Spend) -> tuple[list[int], list[int]]:
@@ -134,7 +137,8 @@ def is_reserved(host: bytes) -> bool:
 
 def made_up(text: Text, value: bytes, at: int, spend: Spend) -> bool:
     """Whether a person chose a password for a test, or for a host of examples in a URL."""
-    if chosen(value) and (in_test(text, at, spend) or says_example(text.data, at)):
+    # Judging a value costs more than looking around it.
+    if (in_test(text, at, spend) or says_example(text.lower, at)) and chosen(value):
         return True
     end = at + len(value)
     behind = text.data[end : end + 256]

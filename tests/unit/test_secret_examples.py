@@ -62,6 +62,12 @@ def test_a_password_that_a_person_chose_is_found_outside_of_tests():
     ) == [CHOSEN]
 
 
+def test_an_example_that_is_announced_raises_no_alarm():
+    assert values(f"For example:\n\n    password = '{CHOSEN}'\n") == []
+    assert values(f"For example:\n\n    password = '{CHANCE}'\n") == [CHANCE]
+    assert values(f"For samples:\n\n    password = '{CHOSEN}'\n") == [CHOSEN]
+
+
 def test_a_test_in_a_conversation_is_a_test():
     code = (
         TESTS["pytest"]
