@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gitcp.encryption.quarantine import Quarantine
-from gitcp.errors import BranchMovedError
+from gitcp.errors import BranchMovedError, CorruptError
 from gitcp.format import layout
 from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
@@ -345,5 +345,12 @@ def _short(workspace: Workspace, tips: Mapping[BranchKey, str]) -> tuple[str, ..
 
 def _purged_here(workspace: Workspace, key: BranchKey, oid: str) -> bool:
     """Whether a remote's tip was purged here, so that it must not come back."""
-    ours = workspace.repository.refs.read(key.ref)
-    return ours is not None and ours != oid and was_purged(workspace.store, oid, ours)
+    refs = workspace.repository.refs
+    while (ours := refs.read(key.ref)) is not None and ours != oid:
+        try:
+            return was_purged(workspace.store, oid, ours)
+        except CorruptError:
+            # A purge or prune may have rewritten the branch and removed its old commits.
+            if refs.read(key.ref) == ours:
+                raise
+    return False

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from gitcp import durable
-from gitcp.errors import GitFailedError, UsageError
+from gitcp.errors import CorruptError, GitFailedError, UsageError
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -131,6 +131,8 @@ def note_pulled(
             "rev-list",
             "--first-parent",
             "--parents",
+            # A purge may have removed a commit since it was listed.
+            "--ignore-missing",
             "--stdin",
             data=f"{tip}\n{stops}".encode(),
         )
@@ -205,7 +207,11 @@ def _commits(store: Store) -> Mapping[str, str]:
         except msgspec.MsgspecError:
             # A line that a crash truncated proves nothing.
             continue
-        tip = store.checkpoint(note.tip)
+        try:
+            tip = store.checkpoint(note.tip)
+        except CorruptError:
+            # A prune or purge has removed it; what it was rewritten to proves nothing.
+            continue
         for one in store.line(tip) if tip else ():
             if one.commit == note.before:
                 break

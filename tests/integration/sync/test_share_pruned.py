@@ -5,6 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from gitcp.errors import CorruptError
+from gitcp.sync import pull
+from gitcp.sync.history import was_purged
 from tests.support.clones import refs, results, save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
@@ -228,3 +231,39 @@ def test_remote_sessions_tell_what_was_purged_here_alone(ann, hub):
     assert results(ann, "pull")["main/main"][0] == "up-to-date"
     ok(ann, "push", "--pruned")
     assert here(ann) == "same"
+
+
+def test_a_prune_while_a_pull_looks_at_the_branch_is_seen(ann, bob, monkeypatch):
+    """The pull has read the ref; the prune then moves it, and removes its old commits."""
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(ann, a_py=b"more")
+    ok(ann, "push")
+    looked: list[str] = []
+
+    def late(store, old, line):
+        looked.append(line)
+        if len(looked) == 1:
+            save(bob, a_py=b"bob's")
+            prune(bob)
+            raise CorruptError(f"the object {line} is missing")
+        return was_purged(store, old, line)
+
+    monkeypatch.setattr(pull, "was_purged", late)
+    assert results(bob, "pull")["main/main"][0] == "forked"
+    assert looked[0] != looked[1]
+
+
+def test_a_branch_that_lacks_a_commit_is_not_read_for_ever(ann, bob, monkeypatch):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(ann, a_py=b"more")
+    ok(ann, "push")
+
+    def damaged(store, old, line):
+        raise CorruptError(f"the object {line} is missing")
+
+    monkeypatch.setattr(pull, "was_purged", damaged)
+    assert "is missing" in fails(bob, 15, "pull")

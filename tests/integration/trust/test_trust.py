@@ -65,6 +65,24 @@ def test_a_trusted_remote_needs_no_option(ann, bob, own):
     assert b"no remote is trusted" in invoke(bob, "trust").stderr
 
 
+def test_a_purge_of_what_was_pulled_leaves_the_rest_restorable(ann, bob, own):
+    """The purged checkpoint is the one that the first pull noted."""
+    pushed(ann, {".envrc": b"theirs", "run": b"wombat-7351"})
+    ok(bob, "pull")
+    ok(bob, "trust", "origin")
+    write_files(ann, {"run": b"y"})
+    ok(ann, "save", "-s", "other")
+    ok(ann, "push", "origin", "other")
+    ok(bob, "pull")
+    ok(bob, "purge", "--value-from-stdin", "-y", input=b"wombat-7351")
+    ok(bob, "gc")
+    assert ok(bob, "restore", "other:last", "--yes")["left"] == []
+    assert (bob / "run").read_bytes() == b"y"
+    ok(bob, "fork", "other:last", "f", "--no-switch")
+    # Rewritten by the purge: nothing shows any more where it came from.
+    assert ok(bob, "restore", "s:last", "--yes")["resume"] is None
+
+
 def test_a_repository_cannot_give_trust_to_itself(ann, bob, own):
     pushed(ann)
     ok(bob, "pull")
