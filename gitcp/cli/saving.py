@@ -1,10 +1,11 @@
 """Carries out `gitcp save`, whether or not click parsed its options."""
 
 import os
+import stat
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _JSON_LIMIT = 1024 * 1024
 # In bytes: the beginning of a transcript shows which client wrote it.
 _BEGINNING = 1 << 20
+# In bytes: a pipe or device may have no end, and all that is read stays in memory.
+_STREAM = 512 << 20
 # option -> kind in the decision log
 KINDS = {
     "decision": "decision",
@@ -216,17 +219,29 @@ def read_input(name: str, *, most: int = -1) -> bytes:
     """Returns the content of a file, or of stdin for `-`; at most `most` bytes, if given.
 
     Raises:
-        UsageError: the file cannot be read.
+        UsageError: the file cannot be read, or it is a pipe or device that does not end.
     """
     try:
         if name == "-":
-            return sys.stdin.buffer.read(most)
+            return _to_end(sys.stdin.buffer, "stdin")
         with open(name, "rb") as file:
-            return file.read(most)
+            if most >= 0 or stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return file.read(most)
+            return _to_end(file, name)
     except OSError as exc:
         raise UsageError(
             f"{name} cannot be read: {exc.strerror}", hint="check the path"
         ) from exc
+
+
+def _to_end(stream: BinaryIO, name: str) -> bytes:
+    data = stream.read(_STREAM + 1)
+    if len(data) > _STREAM:
+        raise UsageError(
+            f"{name} did not end within {_STREAM:,} bytes",
+            hint="name a file: gitcp reads a regular file of any size",
+        )
+    return data
 
 
 def json_value(text: str, what: str) -> msgspec.Raw:

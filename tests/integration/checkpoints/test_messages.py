@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import threading
 from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gitcp
+from gitcp.cli import saving
 from gitcp.format import layout
 from gitcp.store import logs
 from tests.support.gitrepo import make_repo
@@ -503,3 +505,23 @@ def test_what_is_not_captured_by_a_window_is_never_cut(repo, tmp_path):
     assert b"more than the window of 1,000" in done.stderr
     assert done.stdout.index(b"Case facts") < done.stdout.index(b"Next steps")
     assert stored(repo) == text
+
+
+@pytest.mark.parametrize("option", ["--messages", "--append", "--transcript"])
+def test_what_does_not_end_is_refused(repo, monkeypatch, option):
+    monkeypatch.setattr(saving, "_STREAM", 1000)
+    assert "/dev/zero did not end" in fails(repo, 2, "save", option, "/dev/zero")
+    done = invoke(repo, "save", option, "-", input=b"[" * 1001)
+    assert done.returncode == 2
+    assert b"stdin did not end" in done.stderr
+
+
+def test_a_pipe_that_ends_is_read(repo, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    said = b'{"role": "user", "content": "hello"}\n'
+    # Opening the pipe waits for the reader.
+    writer = threading.Thread(target=pipe.write_bytes, args=(said,))
+    writer.start()
+    assert ok(repo, "save", "--messages", str(pipe))["checkpoint"]["conversation"]
+    writer.join()
