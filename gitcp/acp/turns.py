@@ -393,8 +393,8 @@ class Turns:
 
     def _tell(self, text: str) -> None:
         """Says something once, in a line on stderr: editors keep that in a log."""
-        if text not in self._told:
-            self._told.add(text)
+        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+        if line not in self._told:
+            self._told.add(line)
             with suppress(OSError, ValueError):
-                sys.stderr.write(f"gitcp acp: {text}\n")
-                sys.stderr.flush()
+                sys.stderr.write(f"gitcp acp: {line}\n")

@@ -407,7 +407,7 @@ def test_a_command_that_was_asked_about_runs_after_a_checkpoint(repo, editor, tm
 def test_sessions_side_by_side_and_one_outside_of_any_repository(
     repo, editor, tmp_path
 ):
-    outside = tmp_path / "outside"
+    outside = tmp_path / "out\x1b[31mside"
     outside.mkdir()
     one = editor()
     inside, other = one.open(), one.open(outside, ident=500)
@@ -418,7 +418,8 @@ def test_sessions_side_by_side_and_one_outside_of_any_repository(
     one.turn(other, "write c")
     assert one.close() == 0
     (line,) = one.errors.read_text().splitlines()
-    assert line.startswith(f"gitcp acp: {outside} is not in a git repository")
+    told = str(outside).replace("\x1b", "\\x1b")
+    assert line.startswith(f"gitcp acp: {told} is not in a git repository")
     assert {each["note"] for each in _log(repo)} == {"before: hang", "hang"}
 
 
