@@ -168,7 +168,7 @@ def test_ctrl_c_and_a_resize_leave_the_terminal_clean(project, tmp_path):
 
 def test_a_picker_that_is_ended_leaves_the_terminal_clean(project, tmp_path):
     with opened(project, tmp_path, (80, 24)) as terminal:
-        terminal.line("sh", "-c", "echo $$ > ../pid; exec gitcp ui")
+        terminal.line("sh", "-c", f"echo $$ > {tmp_path}/pid; exec gitcp ui")
         terminal.shows("(now)", "now, against #")
         os.kill(int((tmp_path / "pid").read_text()), 15)
         screen = terminal.shows("gitcp: interrupted", "\nready>")
@@ -179,7 +179,7 @@ def test_a_picker_that_is_ended_leaves_the_terminal_clean(project, tmp_path):
 
 def test_a_picker_that_is_killed_leaves_the_store_as_it_was(project, tmp_path):
     with opened(project, tmp_path, (80, 24)) as terminal:
-        terminal.line("sh", "-c", "echo $$ > ../pid; exec gitcp ui")
+        terminal.line("sh", "-c", f"echo $$ > {tmp_path}/pid; exec gitcp ui")
         terminal.shows("(now)", "Make it fast")
         terminal.keys("j", "j", "r")
         os.kill(int((tmp_path / "pid").read_text()), 9)
