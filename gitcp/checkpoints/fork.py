@@ -109,7 +109,10 @@ def fork_into_worktree(
     commit = head_for(workspace, start, trust=trust)
     # Check everything else first, while there is nothing to undo.
     steps = export_files.plan_whole(
-        start, bounds=restore_plan.bounds_of(workspace), trust=trust, check=False
+        start,
+        bounds=restore_plan.bounds_for(workspace, start, trust=trust),
+        trust=trust,
+        check=False,
     )
     branch = Current(start.session, name)
     if directory.is_dir() and os.path.lexists(directory / ".git"):

@@ -319,6 +319,13 @@ def bounds_of(workspace: Workspace) -> Bounds:
     return Bounds(head, named, obeyed(repository, workspace.top, named.hooks))
 
 
+def bounds_for(workspace: Workspace, target: Checkpoint, *, trust: bool) -> Bounds:
+    """Returns what `bounds_of` does, if anything of a checkpoint may have to be withheld."""
+    # Listing the links of a large project takes longer than a small restore.
+    withhold = target.origin.files is not None and not trust
+    return bounds_of(workspace) if withhold else Bounds()
+
+
 def parts_from_head(workspace: Workspace, steps: FilePlan) -> bool:
     """Whether files that a restore changed differ from the commit of HEAD.
 

@@ -13,7 +13,6 @@ from gitcp.errors import GitFailedError, GitStoppedError, GitTimeoutError
 from gitcp.git.launch import SAFE, Launched, environment
 
 if TYPE_CHECKING:
-    # The comparison of a save starts before anything is loaded that it can do without.
     from pathlib import Path
 
 Process = subprocess.Popen[bytes]

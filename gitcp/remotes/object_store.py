@@ -108,13 +108,9 @@ class ObjectStore(OnePlace):
         for number, entry in enumerate(self._place.list(below)):
             total += entry.size
             if number >= _LISTED or total > _LISTED_BYTES:
-                much = (
-                    f"{_LISTED:,} documents"
-                    if number >= _LISTED
-                    else (f"{_LISTED_BYTES:,} bytes of documents")
-                )
                 raise TransferError(
-                    f"{self._shown} has more than {much}",
+                    f"{self._shown} has more than {_LISTED:,} documents, or more than"
+                    f" {_LISTED_BYTES:,} bytes of them",
                     hint="nothing was changed; name the sessions",
                 )
             yield entry

@@ -88,13 +88,12 @@ def _without_order(value: bytes) -> bytes:
     order = value.translate(_ROW)
     for at, byte in enumerate(value):
         new = order[at] - order[at - 1] if at else 2
-        run = (
-            run + 1
-            if new == step and new in {-1, 0, 1}
-            else 2
-            if new in {-1, 0, 1}
-            else 1
-        )
+        if new not in {-1, 0, 1}:
+            run = 1
+        elif new == step:
+            run += 1
+        else:
+            run = 2
         step = new
         if run >= _LEAST_ORDERED:
             continue

@@ -26,9 +26,10 @@ HELD = NEVER_ASKED | ASKED
 
 
 class Bounds(NamedTuple):
-    """The user's own state: the tree of HEAD, and paths that tools obey besides by name.
+    """The user's own state, which decides what a checkpoint made elsewhere may bring.
 
-    `configured` are paths that git's configuration names, `obeyed` those with another name.
+    `head` is the tree of HEAD. `configured` are paths that git's configuration names, and
+    `obeyed` those that links and hooks lead to.
     """
 
     head: bytes | None = None

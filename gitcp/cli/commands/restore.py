@@ -207,8 +207,7 @@ def _export(
     trust: bool,
 ) -> None:
     """Writes a checkpoint's files into another directory, or shows what it would write."""
-    foreign = target.origin.files is not None and not trust
-    bounds = restore_plan.bounds_of(workspace) if foreign else Bounds()
+    bounds = restore_plan.bounds_for(workspace, target, trust=trust)
     if dry_run:
         steps = export_files.plan_whole(target, paths, bounds=bounds, trust=trust)
         _show_whole(out, target, directory, steps)

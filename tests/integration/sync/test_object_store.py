@@ -193,7 +193,7 @@ def test_documents_are_listed_up_to_a_number_of_bytes(ann, bob, store, monkeypat
     monkeypatch.setattr(object_store, "_LISTED_BYTES", 3_000)
     refused = invoke(bob, "pull", store)
     assert refused.returncode == 21
-    assert b"more than 3,000 bytes of documents" in refused.stderr
+    assert b"more than 3,000 bytes of them" in refused.stderr
     monkeypatch.setattr(object_store, "_LISTED_BYTES", 4_000)
     ok(bob, "pull", store)
 

@@ -6,8 +6,10 @@ import shutil
 from pathlib import Path
 
 from gitcp.errors import CorruptError
+from gitcp.project.workspace import open_workspace
 from gitcp.sync import pull
 from gitcp.sync.history import was_purged
+from gitcp.trust.trusted_remotes import note_pulled
 from tests.support.clones import refs, results, save
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
@@ -23,6 +25,15 @@ def seqs(repo, *args: str) -> list[int]:
 def history(repo, count: int = 6) -> None:
     for number in range(1, count + 1):
         save(repo, a_py=b"%d" % number)
+
+
+def one_ahead(ann, bob) -> None:
+    """Ann has pushed one checkpoint more than Bob has pulled."""
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(ann, a_py=b"more")
+    ok(ann, "push")
 
 
 def prune(repo) -> None:
@@ -235,11 +246,7 @@ def test_remote_sessions_tell_what_was_purged_here_alone(ann, hub):
 
 def test_a_prune_while_a_pull_looks_at_the_branch_is_seen(ann, bob, monkeypatch):
     """The pull has read the ref; the prune then moves it, and removes its old commits."""
-    history(ann)
-    ok(ann, "push")
-    ok(bob, "pull")
-    save(ann, a_py=b"more")
-    ok(ann, "push")
+    one_ahead(ann, bob)
     looked: list[str] = []
 
     def late(store, old, line):
@@ -256,14 +263,22 @@ def test_a_prune_while_a_pull_looks_at_the_branch_is_seen(ann, bob, monkeypatch)
 
 
 def test_a_branch_that_lacks_a_commit_is_not_read_for_ever(ann, bob, monkeypatch):
-    history(ann)
-    ok(ann, "push")
-    ok(bob, "pull")
-    save(ann, a_py=b"more")
-    ok(ann, "push")
+    one_ahead(ann, bob)
 
     def damaged(store, old, line):
         raise CorruptError(f"the object {line} is missing")
 
     monkeypatch.setattr(pull, "was_purged", damaged)
     assert "is missing" in fails(bob, 15, "pull")
+
+
+def test_a_commit_that_a_purge_removed_during_a_pull_stops_no_note(ann, bob):
+    """A pull notes where its commits came from once they are here."""
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    notes = bob / ".git/gitcp/pulled.jsonl"
+    before = len(notes.read_text().splitlines())
+    store = open_workspace(bob).store
+    note_pulled(store, "origin", [git_line(bob, "rev-parse", REF)], ["ab" * 20])
+    assert len(notes.read_text().splitlines()) == before + 1
