@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import compileall
+import gc
 import os
 import tempfile
 from collections.abc import Generator
@@ -48,6 +49,15 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests start gitcp hundreds of times from this checkout, mostly in an environment
     # that forbids it to keep what Python compiled.
     compileall.compile_dir(ROOT / "gitcp", quiet=2)
+
+
+def pytest_collection_finish() -> None:
+    """Spares the garbage collector what stays until the end."""
+    gc.collect()
+    gc.freeze()
+    # To go through all the rest is rarely worth it: pytest keeps what it knows of each test.
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, 100)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -33,12 +34,10 @@ def invoke(
     streams = [io.TextIOWrapper(io.BytesIO(part or b"")) for part in (input, b"", b"")]
     for stream in streams[1:]:
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")
-    variables = {**os.environ, **(env or {})}
-    wanted = {name: value for name, value in variables.items() if value is not None}
     names = ("stdin", "stdout", "stderr")
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.chdir(cwd))
-        stack.enter_context(mock.patch.dict(os.environ, wanted, clear=True))
+        stack.enter_context(_environment(env or {}))
         for name, stream in zip(names, streams, strict=True):
             stack.enter_context(mock.patch.object(sys, name, stream))
         status = main([os.fsdecode(arg) for arg in args])
@@ -49,6 +48,28 @@ def invoke(
         assert isinstance(buffer, io.BytesIO)
         outputs.append(buffer.getvalue())
     return Done(status, *outputs)
+
+
+@contextlib.contextmanager
+def _environment(env: Env) -> Iterator[None]:
+    """Variables of one command; those that are None are not set."""
+    before = dict(os.environ)
+    try:
+        _become({**before, **env})
+        yield
+    finally:
+        _become(before)
+
+
+def _become(wanted: Env) -> None:
+    # Only what differs: to write all variables each time would take longer than some commands.
+    there = dict(os.environ)
+    for name in {*there, *wanted}:
+        value = wanted.get(name)
+        if value is None:
+            os.environ.pop(name, None)
+        elif there.get(name) != value:
+            os.environ[name] = value
 
 
 def ok(
