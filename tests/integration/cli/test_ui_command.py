@@ -74,7 +74,8 @@ def test_without_textual_restore_lists_turns_and_asks_which(project, monkeypatch
     status, told = typed(project.top, f"nothing\n#{number}\ny\n", "restore")
     assert status == 0, told
     plain = re.sub(r"\033\[[0-9;]*m", "", told)
-    assert re.search(r"#\d+ +just now +Write the documentation +\+1\n", plain)
+    age = r"(just now|\d+ min ago)"
+    assert re.search(rf"#\d+ +{age} +Write the documentation +\+1\n", plain)
     assert "Restore which number?" in told
     assert plain.index("Restore? The present") < plain.index(f"Restored #{number}")
     assert not (project.top / "DOCS.md").exists()
