@@ -11,9 +11,26 @@ PATH_LIMIT = 4_096
 DEPTH_LIMIT = 500
 MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
 
-# Code points that HFS+ ignores when it compares names (git's utf8.c).
-_HFS_IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
+# Code points that a disk may ignore when it compares names: Unicode's
+# Default_Ignorable_Code_Point for ext4 and F2FS with casefold, a part of them for HFS+.
+_IGNORED = (
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 _NTFS_SHORT = r"git~[0-9]+"
+
+
+def loosened(text: str) -> str:
+    """Returns a key that is the same for all names that some disk takes for one.
+
+    It combines the rules of all disks: no case, no ignored code points, and Unicode's
+    compatibility form, which ZFS can be told to compare.
+    """
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", re.sub(_IGNORED, "", text))
+    return unicodedata.normalize("NFKC", plain.casefold())
 
 
 @lru_cache(maxsize=10_000)
@@ -26,14 +43,23 @@ def name_problem(name: bytes) -> str | None:
     if name.isascii() and b"git" not in name.lower():
         # In ASCII every spelling below holds these three letters.
         return None
-    text = name.decode("utf-8", "surrogateescape")
-    folded = unicodedata.normalize("NFC", re.sub(_HFS_IGNORED, "", text)).casefold()
-    # NTFS drops trailing dots and spaces, and a colon starts a stream's name.
-    for part in re.split(r"\\", folded):
-        trimmed = part.partition(":")[0].rstrip(". ")
+    for trimmed in spellings(name):
         if trimmed == ".git" or re.fullmatch(_NTFS_SHORT, trimmed):
             return "is a spelling of .git"
     return None
+
+
+def spellings(path: bytes) -> list[str]:
+    """Returns the names in a path, loosened, as NTFS divides and trims them.
+
+    It drops dots and spaces at the end, a colon starts a stream's name, and a backslash
+    divides names.
+    """
+    whole = loosened(path.decode("utf-8", "surrogateescape"))
+    return [
+        name.partition(":")[0].rstrip(". ") or name
+        for name in whole.replace("\\", "/").split("/")
+    ]
 
 
 def path_problem(path: bytes) -> str | None:

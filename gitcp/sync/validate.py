@@ -29,7 +29,7 @@ _DECODED = frozenset(
 )
 _FIELDS = 3
 # Links with these names make git read a file elsewhere.
-_NEVER_LINKS = frozenset({b".gitmodules"})
+_NEVER_LINKS = frozenset({".gitmodules"})
 
 
 class Rejection(NamedTuple):
@@ -292,7 +292,11 @@ class ObjectValidator:
         problem = safety.name_problem(name)
         if problem is None and b".." in name.split(b"\\"):
             problem = "climbs out where a backslash divides names"
-        if problem is None and entry.mode == LINK and name.lower() in _NEVER_LINKS:
+        if (
+            problem is None
+            and entry.mode == LINK
+            and safety.spellings(name)[-1] in _NEVER_LINKS
+        ):
             problem = "must not be a link"
         if problem is not None:
             return Rejection(f"the name {_shown(path)} {problem}", unsafe=True)

@@ -5,17 +5,13 @@ made elsewhere. No list can be complete, so `withheld` has a general rule as wel
 """
 
 import re
-import unicodedata
 
-# Code points that HFS+ ignores when it compares names (git's utf8.c).
-_IGNORED = "[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]"
+from gitcp.format import safety
 
 
 def folded(path: bytes) -> list[str]:
-    """Returns the names in a path, folded as file systems do that ignore case."""
-    text = re.sub(_IGNORED, "", path.decode("utf-8", "surrogateescape"))
-    whole = unicodedata.normalize("NFC", text).casefold()
-    return [name.rstrip(". ") or name for name in whole.split("/")]
+    """Returns the names in a path, in a form that all their spellings on any disk share."""
+    return safety.spellings(path)
 
 
 def words(text: str) -> frozenset[str]:
@@ -119,6 +115,9 @@ _FAMILIES = r"""(?x)
     | directory\.(build|packages)\.(props|targets|rsp)
     | dockerfile[\w.-]* | containerfile[\w.-]*
     """
+# FAT, NTFS and SMB servers have such a second name for each long one: `VSCODE~1` is
+# `.vscode`. Only the disk knows which.
+_SHORT = r"[^.~]{1,6}~[0-9]{1,6}(\.[^.]{1,3})?"
 # Ends of paths, if the last name alone is not specific.
 _TAILS = (
     *(("hooks", "hooks.json"), ("tools", "bazel"), ("mise", "config.toml")),
@@ -166,7 +165,8 @@ def executed(path: bytes) -> bool:
         or not _BELOW.isdisjoint(parts[:-1])
         or tuple(parts[-2:]) in _TAILS
         or any(
-            one.startswith(".") and re.fullmatch(_DOT_FAMILIES, one) is not None
+            re.fullmatch(_DOT_FAMILIES if one.startswith(".") else _SHORT, one)
+            is not None
             for one in parts
         )
     )

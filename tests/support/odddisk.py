@@ -32,6 +32,8 @@ _BILLION = 1_000_000_000
 _HIDDEN = ".fuse_hidden"
 # What utimensat calls UTIME_NOW and UTIME_OMIT, as fusepy passes them on.
 _NOW, _KEEP = (1 << 30) - 1, (1 << 30) - 2
+# Some of the code points that ext4 ignores.
+_WITHOUT_A_LOOK = "\u00ad\u200c\u2060\ufe0f"
 # Long enough for a machine that does other things as well.
 _PATIENCE = 30
 
@@ -59,6 +61,7 @@ def odd_disk(
     where: Path,
     *,
     fold: bool = False,
+    ignore: bool = False,
     normalise: bool = False,
     coarse: float = 0,
     nolinks: bool = False,
@@ -68,6 +71,7 @@ def odd_disk(
     """Mounts a mirror of `where/behind` and yields where it is seen.
 
     `fold`: names have no case, and keep the one they were made with, as on APFS.
+    `ignore`: nor do code points without a look count, as on ext4 with casefold.
     `normalise`: names are stored in NFD, and found in each form, as on HFS+.
     `coarse`: the step of the time stamps, in seconds. `nolinks`: no hard links.
     `unsteady`: another inode number at each look. `clock`: the disk stamps with a
@@ -154,6 +158,7 @@ class Mirror:
         }
         self._behind = os.fsencode(behind)
         self._fold = "fold" in chosen
+        self._ignore = "ignore" in chosen
         self._normalise = "normalise" in chosen
         self._links = "nolinks" not in chosen
         self._unsteady = "unsteady" in chosen
@@ -184,6 +189,8 @@ class Mirror:
         if not self._fold:
             return name
         text = name.decode("utf-8", "surrogateescape")
+        if self._ignore:
+            text = "".join(c for c in text if c not in _WITHOUT_A_LOOK)
         return text.casefold().encode("utf-8", "surrogateescape")
 
     def _entry(self, directory: bytes, name: bytes) -> bytes:

@@ -524,6 +524,8 @@ DOTGIT = [
     ".g\u200cit".encode(), ".g\u200dit".encode(), "\u200e.git".encode(),
     ".gi\u202at".encode(), ".git\u202e".encode(), ".\u206agit".encode(),
     ".git\u206f".encode(), "\ufeff.git".encode(), ".G\u200cIT".encode(),
+    ".g\u00adit".encode(), ".git\u2060".encode(), ".gi\ufe0ft".encode(),
+    ".git\U000e0001".encode(), "\uff0egit".encode(), ".g\uff29t".encode(),
 ]  # fmt: skip
 NO_NAMES = [
     b"", b".", b"..", b"a/b", b"/abs", b"../x", b"a/../../x", b"x\0y", b"/",
@@ -533,7 +535,7 @@ HARMLESS = [
     b"gitignore", b".gitignore", b".gitmodules", b".gitattributes", b".github",
     b"a.git", b"--force", b"-rf", b"CON", b"nul.txt", b"line\nbreak", b"\x1b[31m",
     b"\xff\xfe", b"n" * 255, "é".encode(), b"git~", b"git~a", b"agit~1", b"..x",
-    b"...",
+    b"...", "\u2764\ufe0f".encode(), "\u2026git".encode(), b"git~1x",
 ]  # fmt: skip
 
 

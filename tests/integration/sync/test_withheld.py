@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.inprocess import invoke, ok, partly
+from tests.support.odddisk import needs_fuse, odd_disk
 from tests.support.terminal import on_screen
 
 
@@ -219,6 +221,14 @@ def test_names_are_compared_as_loose_file_systems_do():
         "app/local.gradle",
         "docs/conf.py",
         "\u212aILO.json",
+        "conf\u2060test.py",
+        ".env\u00adrc",
+        "\uff0evscode/x",
+        "CLAUDE\uff0emd",
+        "Makefile::$DATA",
+        "a\\.vscode\\x",
+        "VSCODE~1/tasks.json",
+        "x/CLAUDE~2.MD",
     ):
         assert executed(path.encode()), path
     for path in (
@@ -232,10 +242,39 @@ def test_names_are_compared_as_loose_file_systems_do():
         "claudette.md",
         "src/conf.py",
         "x.configs.ts",
+        "a.py~",
+        "a.~1~",
+        "longername~1",
+        "\u2764\ufe0f.md",
     ):
         assert not executed(path.encode()), path
     assert has_dot("a/\u200c.x/y".encode())
     assert not has_dot(b"a.b/c.d")
+
+
+@needs_fuse
+@pytest.mark.parametrize(
+    ("path", "owned"),
+    [
+        ("conf\u2060test.py", "conftest.py"),
+        ("MAKE\u00adFILE", "Makefile"),
+        (".vs\ufe0fcode/new.json", ".vscode/tasks.json"),
+        ("Claude.MD", "CLAUDE.md"),
+    ],
+)
+def test_a_disk_that_ignores_code_points_shows_no_strangers_file(ann, bob, path, owned):
+    write_files(bob, {owned: b"mine"})
+    commit_all(bob, "x")
+    push(ann, {path: b"theirs", "free": b"x"})
+    with odd_disk(bob.parent / "disk", fold=True, ignore=True) as disk:
+        copy = disk / "bob"
+        shutil.copytree(bob, copy, symlinks=True)
+        ok(copy, "pull")
+        left = reasons(partly(copy, "restore", "s:last", "--yes"))
+        assert left[path] == "tools execute it by themselves"
+        assert (copy / "free").exists()
+        assert (copy / owned).read_bytes() == b"mine"
+        assert os.listdir((copy / owned).parent).count(Path(path).name) == 0
 
 
 def test_pull_and_show_list_what_a_restore_would_leave_out(ann, bob):
