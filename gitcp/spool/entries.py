@@ -50,6 +50,7 @@ class Pending(msgspec.Struct, frozen=True):
     refused it `tries` times, the last time for `reason`, and it is tried again from `due`
     on. Times are in seconds since 1970. `elsewhere` are ancestors of the commit in the
     project's history that an object store need not hold, because a git remote has them.
+    `policy` stands for the settings by which the clone encrypted and scanned it.
     """
 
     ref: str
@@ -62,6 +63,7 @@ class Pending(msgspec.Struct, frozen=True):
     due: float = 0.0
     reason: str = ""
     elsewhere: tuple[str, ...] = ()
+    policy: str = ""
 
 
 class CloneNote(msgspec.Struct, frozen=True):

@@ -38,6 +38,7 @@ from gitcp.spool.entries import (
     spool_of,
 )
 from gitcp.spool.kept_clones import KeptClones
+from gitcp.spool.policy import policy_of
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import Outcome
 from gitcp.sync.push import chosen, push
@@ -259,6 +260,7 @@ class _SpoolRelay:
                         clone=self._clone,
                         at=pending[update.ref].at if update.ref in pending else now(),
                         elsewhere=self._elsewhere(update.new),
+                        policy=policy_of(self._workspace.settings.sharing),
                     )
                     for key, update in good.items()
                 )

@@ -14,6 +14,7 @@ from gitcp.spool import gather, send_round
 from gitcp.spool.entries import Spool, now
 from gitcp.spool.intake import take_noted
 from gitcp.spool.kept_clones import KeptClones
+from gitcp.spool.policy import decide_again
 from gitcp.spool.send_round import Sent, send
 
 # How often the pusher checks for pending refs, and how long it stays without any, in seconds.
@@ -126,6 +127,7 @@ def _can_send(spool: Spool, clones: KeptClones) -> bool:
         for _ in spool.clones():
             if not _gather(spool, clones):
                 break
+    decide_again(spool, clones)
     return _due_now(spool)
 
 

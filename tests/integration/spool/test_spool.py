@@ -18,9 +18,10 @@ from gitcp.git import remote
 from gitcp.git.discover import discover
 from gitcp.git.remote import Update
 from gitcp.git.transport import Limits
-from gitcp.spool import entries, pusher
+from gitcp.spool import entries, policy, pusher
 from gitcp.spool.kept_clones import KeptClones
 from tests.support.clones import save
+from tests.support.crypt import Key, encrypt_to, holders, reads_with
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, invoke, ok
 from tests.support.spooling import run_round
@@ -433,3 +434,70 @@ def test_the_lock_of_a_git_that_was_killed_is_in_no_way(ann, hub):
     (spool().gathering().git_dir / f"{MAIN}.lock").touch()
     ok(ann, "push", "--wait")
     assert tip(hub, MAIN) == tip(ann, MAIN)
+
+
+def wait() -> None:
+    """Serves the spool until nothing of its clone waits."""
+    found = spool()
+    (clone,) = found.clones()
+    pusher.wait(found, clone, timeout=60)
+
+
+def test_what_waits_leaves_encrypted_once_the_clone_encrypts(ann, hub, tmp_path):
+    """It was queued in plain text; the remote does not have it yet."""
+    save(ann, "-s", "other", a_py=b"other")
+    save(ann, "-s", "one", a_py=b"one")
+    ok(ann, "decide", "a-word-in-plain-text")
+    save(ann, "-s", "one", a_py=b"two")
+    ok(ann, "push", "--spool", "origin", "one")
+    key = Key(tmp_path, "team")
+    encrypt_to(ann, key)
+    reads_with(ann, key)
+    wait()
+    assert there(hub) == {"refs/gitcp/s/one/main"}
+    assert holders(hub, b"a-word-in-plain-text") == []
+    assert unsent(ann) == []
+
+
+def test_what_waits_is_scanned_once_the_clone_scans(ann, hub):
+    git(ann, "config", "gitcp.secrets", "off")
+    token = b"AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYzK9pQ2mLtr\n"
+    save(ann, "-s", "dirty", a_py=token)
+    ok(ann, "push", "--spool")
+    git(ann, "config", "gitcp.secrets", "block")
+    wait()
+    assert there(hub) == set()
+    assert "secret" in unsent(ann)[0]["reason"]
+
+
+def test_what_a_clone_queued_that_is_gone_leaves_as_it_was_queued(ann, hub):
+    save(ann, a_py=b"ann")
+    ok(ann, "push", "--spool")
+    ann.rename(ann.with_name("moved"))
+    wait()
+    assert there(hub) == {MAIN}
+
+
+def test_what_waits_stays_while_the_settings_cannot_be_read(ann, hub):
+    save(ann, a_py=b"ann")
+    ok(ann, "push", "--spool")
+    git(ann, "config", "gitcp.secrets", "nonsense")
+    policy.decide_again(spool(), KeptClones())
+    (one,) = spool().pending().values()
+    assert "nonsense" in one.reason
+    assert one.due > entries.now()
+
+
+def test_a_pusher_without_the_clones_variables_sends_what_was_queued(
+    ann, hub, tmp_path, monkeypatch
+):
+    """Else it would queue again in plain text what the clone encrypted."""
+    key = Key(tmp_path, "team")
+    ok(ann, "decide", "a-word-in-plain-text")
+    save(ann, a_py=b"two")
+    monkeypatch.setenv("GITCP_ENCRYPT_TO", key.public)
+    ok(ann, "push", "--spool")
+    monkeypatch.delenv("GITCP_ENCRYPT_TO")
+    wait()
+    assert there(hub) == {MAIN}
+    assert holders(hub, b"a-word-in-plain-text") == []
