@@ -102,6 +102,13 @@ _PAGES = re.compile(
     # The digest of a secret, in the annotations of a deployment.
     rb"|checksum/\Z"
 )
+# Beside a signature, a key is the public one that verifies it.
+_BEHIND_SIGNATURE = re.compile(
+    rb"(?i)signature[\"'][ \t]{0,4}:[ \t]{0,4}[\"'][\w+/=-]{40,200}[\"'],\s{0,60}[\"']\Z"
+)
+_SIGNATURE = 300
+# By this, a server knows the address of a client again (RFC 7873).
+_DNS_COOKIE = re.compile(rb"; COOKIE: (?:[0-9a-f]{2}){8,40}(?![\w/+=-])")
 _CALLED = frozenset({b"(", b"["})
 _QUOTES = frozenset({b'"', b"'"})
 _GOES_ON = frozenset({b",", b";", b")", b"}", b"|", b"<", b">"})
@@ -211,7 +218,9 @@ def _judged(data: bytes, match: re.Match[bytes]) -> Token | None:
     )
     if listed or names.repeats(name, rest, value) or _taken(data, match, name + rest):
         return None
-    if _of_program(data, match, value, start):
+    if _of_program(data, match, value, start) or _verifies(
+        data, at - len(before), name
+    ):
         return None
     name = names.whole(name, rest)
     # As in an environment, where values need no quotes: `DB_PASSWORD=two-words`.
@@ -233,6 +242,14 @@ def _taken(data: bytes, match: re.Match[bytes], name: bytes) -> bool:
     return match["call"] is not None and (
         _RETURNS.search(name) is not None
         or _PUBLIC.search(data, max(0, at - _CLOSE), at) is not None
+    )
+
+
+def _verifies(data: bytes, at: int, name: bytes) -> bool:
+    """Whether a key's name, at an offset, is behind the signature that the key verifies."""
+    return (
+        name.lower().endswith(b"key")
+        and _BEHIND_SIGNATURE.search(data, max(0, at - _SIGNATURE), at) is not None
     )
 
 
@@ -277,9 +294,9 @@ def _in_row(data: bytes, start: int, value: bytes) -> bool:
 def _in_data(data: bytes, at: int) -> bool:
     """Whether a name is part of encoded data or of a cloud resource's name, or not a name.
 
-    For instance, a test run prints `--- PASS: TestOne/2`.
+    For instance, a test run prints `--- PASS: TestOne/2`, and a DNS client `; COOKIE: `.
     """
-    if data.endswith(b"--- ", 0, at):
+    if data.endswith(b"--- ", 0, at) or _DNS_COOKIE.match(data, max(0, at - 2)):
         return True
     before = data[max(0, at - _RUN) : at]
     run = before.translate(_ENDED).rpartition(b" ")[2]

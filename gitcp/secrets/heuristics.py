@@ -13,7 +13,7 @@ from gitcp.secrets.chance import ALONE, TOKEN, evidence
 
 _PLACEHOLDER = re.compile(
     rb"(?i)example|sample|placeholder|change.?me|replace.?(?:me|this|with)|redacted"
-    rb"|\xe2\x80\xa6|purged:|your[_.-]|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
+    rb"|\xe2\x80\xa6|purged:|your[_.-]|(?-i:\A[Yy]our(?=[A-Z][a-z]))|my[_-]?(?:secret|token|pass|key)|dummy|fake[_-]|insert|todo"
     rb"|x{4,}|\*{3,}|\.{3,}|0{7,}|([1-9])\1{7}|12345678|abcdefgh|deadbeef|abcdef0?123|undefined|%\(|%s|lorem"
 )
 _REFERENCE = re.compile(
@@ -32,7 +32,7 @@ _REFERENCE = re.compile(
 )
 # Parts of programs and patterns that no secret contains.
 _EXPRESSION = re.compile(
-    rb"\$\{|\{\{|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
+    rb"\$\{|\{\{|#include\b|[!=]==|=>|&&|\|\||\+=|://|\[\^?(?:a-z|A-Z|0-9|\\[wds])|\\[wdsb][+*]|->|::"
     rb"|[*/+-]this\.|@[a-z_]{2,30}@|:\$[A-Za-z]\w{0,30}\Z|\w\*:|\[\^?a-f0-9\]|_ref\d{0,3}\$"
     rb"|\w\[-?\d{1,3}\]\.|\{[a-z_][a-z0-9_.]{0,30}\}|\{[A-Z][A-Z0-9_]{2,30}\}|\{\d{1,2}\}|\{[a-z_][\w.]{0,40}\(|\{[a-z]{2,12}:[A-Za-z_.]{3,60}\}|%d\Z|=;|\w\?\?\w"
     # The scope of a signature as AWS makes it: a day, a region, a service.
@@ -98,6 +98,10 @@ _STANDARD = re.compile(
 _SOURCE = re.compile(
     rb"(?!.*(?:pass|pwd|secret|key|token))[a-z]{2,20}:(?:[a-z][\w ]{0,40}=[^;=]{0,80};?){1,9}",
     re.IGNORECASE,
+)
+# The parameters and the salt of a hash.
+_SALT_ALONE = re.compile(
+    rb"\$argon2(?:id|i|d)\$(?:v=\d{1,3}\$)?[a-z]=[a-z\d,=]{1,60}(?:\$[^$]*)?"
 )
 # Words of a language without Latin letters.
 _OTHER_LETTERS = re.compile(rb"(?:[\xe3-\xed][\x80-\xbf]{2}){2}")
@@ -234,6 +238,11 @@ def chance(value: bytes) -> bool:
     return b"0" in classes and turns(value) >= 0.4  # noqa: PLR2004
 
 
+def salt_alone(value: bytes) -> bool:
+    """Whether a password's hash ends with its salt, so that the hash is not there."""
+    return _SALT_ALONE.fullmatch(value) is not None
+
+
 def plausible(value: bytes) -> bool:
     """Whether a value can be a secret at all, which most words of a text cannot."""
     if _DATED.fullmatch(value) or _STANDARD.fullmatch(value) or not words.text(value):
@@ -242,6 +251,7 @@ def plausible(value: bytes) -> bool:
         _SOURCE.fullmatch(value)
         or _OTHER_LETTERS.search(value)
         or words.unsigned(value)
+        or salt_alone(value)
     ):
         return False
     if words.listed(value) or words.public(value) or words.names_itself(value):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from gitcp.secrets import chance, heuristics, words
 from gitcp.secrets.runs import Spend
-from gitcp.secrets.tokens import Token, is_digest
+from gitcp.secrets.tokens import Token, is_digest, is_in_table
 
 _SHAPE = re.compile(
     # The `m` that ends a colour is not part of it; after `/@` a user follows, after `<` a tag.
@@ -68,6 +68,8 @@ _SHOWN = re.compile(rb"(?i)verif(?:y|ication)[^\r\n]{0,40}\Z")
 _METHOD = re.compile(rb"\.(?:[a-z]{3,}(?:_[a-z]{3,})+|[a-z]{2,5})\Z")
 # The argument of a decoding function is data.
 _DECODED = re.compile(rb"(?i)(?:decode|unpack|inflate|parse)\w{0,20}\([\"'`]\Z")
+# How pictures, sounds and documents begin, in base64.
+_FILE = re.compile(rb"UklGR|iVBORw0KGgo|R0lGOD|JVBERi0|T2dnUw|SUQzB")
 # In a pattern, a class of letters with a quantifier follows the fixed part.
 _PATTERN = re.compile(rb"[_-]?(?:\[[^\]\r\n]{1,40}\]|\\{1,2}[wdsS])[{+*]")
 # For instance the lines of encrypted data.
@@ -113,6 +115,7 @@ def shaped(data: bytes, start: int, end: int, spend: Spend) -> Iterator[Token]:
             and not _random_head(head)
             and _random_tail(head, tail)
             and chance.evidence(tail) >= chance.ALONE
+            and not is_in_table(data, start, spend)
         ):
             yield Token("shaped-token", match[0], match.start())
     if data.find(b".", start, end) < 0:
@@ -144,7 +147,8 @@ def _is_none(data: bytes, match: re.Match[bytes]) -> bool:
     start = match.start()
     before = max(0, start - 60)
     return (
-        _DECODED.search(data, before, start) is not None
+        _FILE.match(data, start) is not None
+        or _DECODED.search(data, before, start) is not None
         or _METHOD.search(match["tail"]) is not None
         or _SHOWN.search(data, before, start) is not None
         or (

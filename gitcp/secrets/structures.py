@@ -195,6 +195,8 @@ _NAMES_ID = re.compile(
 # Names of digests, and of keys for lookups.
 _NO_KEY = re.compile(
     rb"(?i)checksum|digest|fingerprint|thumbprint|sha-?[1235]"
+    # An encrypted key is not the key, and cannot be read without another.
+    rb"|(?:encrypted|wrapped|hashed)[_.-]?key[ \"'=:]{1,4}(?:0x)?\Z"
     rb"|(?:cache|partition|sort|primary|foreign|object|storage|idempotency|dedup\w{0,10}|lookup"
     rb"|hash|index|group|item|row|map)[_.-]?key[ \"'=:]{1,4}(?:0x)?\Z"
 )
@@ -239,6 +241,7 @@ def records(text: Text, spend: Spend) -> Iterator[Token]:
             heuristics.token(match[0])
             # With nothing after its last sign, it only describes how to hash.
             and not match[0].endswith(b"$")
+            and not heuristics.salt_alone(match[0])
             and not heuristics.placeholder(match[0][3:])
             and heuristics.mixed_or_hex(match[0])
         ):

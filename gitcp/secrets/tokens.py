@@ -34,6 +34,11 @@ _NEAR = 170
 _TRIED = 40
 _TRIED_AROUND = 100
 _BLOCK_TRIED = 1_000
+# The keys of a map that has many of one length: addresses, digests, public keys.
+_KEY_OF_MAP = re.compile(rb"[\"']([A-Za-z0-9_-]{20,200}={0,2})[\"'] {0,4}:")
+_AROUND_KEY = 1_000
+_LEAST_KEYS = 8
+_TABLE_TRIED = 300
 _JOINERS = frozenset({b"-", b"_"})
 
 
@@ -148,6 +153,8 @@ def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
     start, end = found.start, found.start + len(found.value)
     if is_digest(data, start):
         return False
+    if found.rule in vendors.WEAK and is_in_table(data, start, spend):
+        return False
     before = data[max(0, start - _LONG_DATA) : start]
     if _DATA.fullmatch(before) and heuristics.irregular(before):
         return False
@@ -158,6 +165,15 @@ def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
         block.start() <= start and end <= block.end()
         for block in _BLOCK.finditer(data, max(0, start - _NEAR), end + _NEAR)
     )
+
+
+def is_in_table(data: bytes, start: int, spend: Spend) -> bool:
+    """Whether one of the many keys of a map, all of one length, holds an offset."""
+    spend(_TABLE_TRIED)
+    low = max(0, start - _AROUND_KEY)
+    keys = [one.span(1) for one in _KEY_OF_MAP.finditer(data, low, start + _AROUND_KEY)]
+    own = next((end - at for at, end in keys if at <= start < end), None)
+    return sum(end - at == own for at, end in keys) >= _LEAST_KEYS
 
 
 def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:

@@ -63,6 +63,8 @@ _P256 = 2**256 - 2**224 + 2**192 + 2**96 - 1
 _P256_B = 0x5AC635D8AA3A93E7B3EBBD55769886BC651D06B0CC53B0F63BCE3C3E27D2604B
 _HEX_POINT = re.compile(rb"04[0-9a-fA-F]{128}")
 _SECP256K1 = 2**256 - 2**32 - 977
+# An extended public key of a wallet, by the letters that begin it (SLIP 132).
+_EXTENDED = re.compile(rb"(?:[tuvxyzUVYZ]pub|[LM]tub|dgub)[1-9A-HJ-NP-Za-km-z]{107}")
 # Of DER: the letters of base64 that show its kind, the tags, and the names of PKCS #5 and #12.
 _DER_HEAD = 64
 _SEQUENCE, _INTEGER, _OBJECT_ID, _VERSIONED = b"\x30", b"\x02", b"\x06", b"\xa0"
@@ -205,7 +207,9 @@ def text(value: bytes) -> bool:
 
 
 def public(value: bytes) -> bool:
-    """Whether a value is public: a point on P-256 in base64, on secp256k1 in digits, or DER."""
+    """Whether a value is public: a wallet's key, a point in base64 or in digits, or DER."""
+    if _EXTENDED.fullmatch(value) is not None:
+        return True
     if value.startswith(b"M") and _public_der(_raw(value[:_DER_HEAD])):
         return True
     hexadecimal = _HEX_POINT.fullmatch(value) is not None

@@ -187,6 +187,29 @@ CLEAN = {
     "a host and a port": 'password = "www.python.org:080"',
     "a page of a manual": "@param pass qsort(3)",
     "a type in capitals": "StencilPassOp: D3D12_STENCIL_OP, PASS: D3D12_STENCIL_OP,",
+    "a salt without a hash": 'password = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ"',
+    "the keys of a long map": "{\n"
+    + "".join(
+        f'    "{letter}wQ_{random_base64(30, 70 + at)[:39].replace("+", "a").replace("/", "b")}=":'
+        f' "2{at}000000",\n'
+        for at, letter in enumerate("ghijklmnr")
+    )
+    + f'    "rw_{"".join(random.Random(81).choices(ALPHABET, k=40))}=": "3"\n}}',
+    "a key behind the signature that it verifies": (
+        f'{{"signature": "{random.Random(90).randbytes(64).hex()}",\n'
+        f'  "signingKey": "{random_base64(64, 91)}"}}'
+    ),
+    "a file that a program includes": 'const DepthPrePassPoint = "!#include<depth0PrePass>";',
+    "what a DNS server knows a client by": (
+        f"; EDNS: udp: 4096\n; COOKIE: {random.Random(92).randbytes(24).hex()}\n"
+    ),
+    "a sound in base64": f"data: UklGRqQ-{''.join(random.Random(93).choices(ALPHABET, k=60))}",
+    "a word that says whose": "http://YourClientID:YourClientSecret@host.internal:1/",
+    "a wallet's public key": (
+        '"wallet_key": "xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJ'
+        'oCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8"'
+    ),
+    "a key that is encrypted": f"encrypted_key = '{random.Random(61).randbytes(32).hex()}'",
     "how to hash": "string(97) $argon2id$v=19$m=65536,t=4,p=1$%s",
     "where a key is to go": (
         "p:`-----BEGIN PRIVATE KEY-----${t}`,c:s4})})," + "a1B2c3D4e5F6g7H8i9J0,k1L" * 9
@@ -495,6 +518,20 @@ _SEED = random.Random(38).randbytes(32)
 PAIR = _SEED + ed25519.public_key(_SEED)
 ALIKE = {
     "a token": f"token = {random_base64(24, 9)}",
+    "one key of a map": (
+        f'{{"wQ_{random_base64(30, 70)[:39].replace("+", "a").replace("/", "b")}=": "alice"}}'
+    ),
+    "a key before a signature": (
+        f'{{"signingKey": "{random_base64(64, 91)}", "signature": "a"}}'
+    ),
+    "a cookie in a comment": (
+        f"; COOKIE: session={random.Random(92).randbytes(24).hex()}\n"
+    ),
+    "a key that encrypts": f"encryption_key = '{random.Random(62).randbytes(32).hex()}'",
+    "a hash behind its salt": (
+        f"$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ${random_base64(32, 63)[:43]}"
+    ),
+    "a password that begins like a word": 'password = "YourH0use7xQ!"',
     "a password of chance, bare": "password = k3J9-dLq0:Xz7Yv.mP2w",
     "one of words, quoted": 'password = "correct7horse8battery"',
     "one of words, bare": "password: Winter2031!",
