@@ -34,7 +34,7 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
         restricted = negotiation.restrict(repository)
     if restricted:
         note = (
-            f"`git fetch` from {', '.join(restricted)} offers branches and tags,"
+            f"`git fetch` from {', '.join(restricted)} offers branches,"
             " but no checkpoints (remote.NAME.negotiationRestrict); uninstall"
             " removes this"
         )

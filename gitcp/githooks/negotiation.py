@@ -10,13 +10,17 @@ SINCE = (2, 55)
 
 
 def restrict(repository: Repository) -> list[str]:
-    """Limits the offered refs to branches and tags; returns the changed remotes.
+    """Limits the offered refs to branches; returns the changed remotes.
 
     A remote that already has the setting keeps it.
     """
     changed = []
     for remote in _remotes(repository):
-        if not _values(repository, remote):
+        values = _values(repository, remote)
+        if values == _earlier(remote):
+            repository.git("config", "--local", "--unset-all", _key(remote))
+            values = []
+        if not values:
             for pattern in _patterns(remote):
                 repository.git("config", "--local", "--add", _key(remote), pattern)
             changed.append(remote)
@@ -27,7 +31,7 @@ def release(repository: Repository) -> list[str]:
     """Removes the setting if it is as `restrict` wrote it; returns the remotes."""
     changed = []
     for remote in _remotes(repository):
-        if _values(repository, remote) == _patterns(remote):
+        if _values(repository, remote) in (_patterns(remote), _earlier(remote)):
             repository.git("config", "--local", "--unset-all", _key(remote))
             changed.append(remote)
     return changed
@@ -38,7 +42,14 @@ def _key(remote: str) -> str:
 
 
 def _patterns(remote: str) -> list[str]:
-    return ["refs/heads/*", "refs/tags/*", f"refs/remotes/{remote}/*"]
+    # Without refs/tags/*: git would warn at each fetch in a repository without tags.
+    return ["refs/heads/*", f"refs/remotes/{remote}/*"]
+
+
+def _earlier(remote: str) -> list[str]:
+    """Returns the patterns that gitcp wrote before."""
+    branches, tracked = _patterns(remote)
+    return [branches, "refs/tags/*", tracked]
 
 
 def _remotes(repository: Repository) -> list[str]:

@@ -395,13 +395,32 @@ def test_installing_keeps_checkpoints_out_of_the_users_own_fetches(repo, monkeyp
     assert any("git fetch` from origin offers" in note for note in done["notes"])
     assert git(repo, "config", "--get-all", key.format("origin")).split() == [
         b"refs/heads/*",
-        b"refs/tags/*",
         b"refs/remotes/origin/*",
     ]
     assert git_line(repo, "config", key.format("own")) == "refs/heads/main"
     assert not ok(repo, "install", "git-hooks")["done"][0]["changed"]
     ok(repo, "uninstall", "git-hooks")
     assert (repo / ".git" / "config").read_bytes() == before
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_the_patterns_of_an_earlier_gitcp_are_replaced_and_removed(
+    repo, monkeypatch, again
+):
+    """git warned at each fetch in a repository without tags."""
+    monkeypatch.setattr(installer, "git_version", lambda _: ((2, 55), "2.55.0"))
+    git(repo, "remote", "add", "origin", "../hub.git")
+    ok(repo, "install", "git-hooks")
+    key = "remote.origin.negotiationRestrict"
+    now = git(repo, "config", "--get-all", key).split()
+    git(repo, "config", "--unset-all", key)
+    for pattern in ("refs/heads/*", "refs/tags/*", "refs/remotes/origin/*"):
+        git(repo, "config", "--add", key, pattern)
+    if again:
+        assert ok(repo, "install", "git-hooks")["done"][0]["changed"]
+        assert git(repo, "config", "--get-all", key).split() == now
+    ok(repo, "uninstall", "git-hooks")
+    assert git(repo, "config", "--get-all", key, check=False) == b""
 
 
 def test_an_older_git_gets_no_setting_that_it_does_not_know(repo, monkeypatch):
