@@ -89,7 +89,9 @@ def message(line: bytes) -> Message | None:
         found = records.decode(_MESSAGE, line)
     except records.UNREADABLE:
         return None
-    return found if isinstance(found.id, str | int | None) else None
+    # True and 1 are one key of a dictionary, but not one id.
+    is_id = isinstance(found.id, str | int | None) and not isinstance(found.id, bool)
+    return found if is_id else None
 
 
 def params(found: Message) -> Params:

@@ -7,13 +7,14 @@ for its checkpoint, and all else passes as it came.
 import os
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from gitcp.acp import observed
 from gitcp.acp.checkpointer import REMOVE_OLD, Checkpointer
 from gitcp.acp.framing import Framing
+from gitcp.acp.held import Held
 from gitcp.acp.turns import Turns
 from gitcp.git import duplex
 
@@ -97,12 +98,12 @@ class Proxy:
             if handed is not None:
                 self._write_agent(handed)
 
-    def _hand_over(self, lines: Sequence[bytes], *, first: bytes | None = None) -> None:
-        """Writes what was held back: `first` as it is, the others as if they came now."""
+    def _hand_over(self, take: Callable[[], Held]) -> None:
+        """Writes what was held back; what comes meanwhile waits, so it comes after that."""
         with self._writing:
-            if first is not None:
-                self._write_agent(first)
-            for line in lines:
+            held = take()
+            self._write_agent(held.first)
+            for line in held.lines:
                 self._client_line(line, line)
 
     def _write_agent(self, data: bytes) -> None:
@@ -143,8 +144,10 @@ class Proxy:
             write_all(self._target, data)
         except OSError:
             # The editor is gone; what the agent still says is written down all the same.
+            # Its input is closed in another thread: a write to an agent that does not read
+            # may last until we have read what the agent writes.
             self._drop_target()
-            self._close_agent()
+            self._checkpointer.ask(None, lambda _: self._close_agent())
 
     def _drop_target(self) -> None:
         if not self._target_gone:

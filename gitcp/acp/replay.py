@@ -1,9 +1,12 @@
 """Writes an earlier conversation as a prompt, for an agent that does not have it."""
 
-import json
+from collections.abc import Sequence
 from typing import Any
 
-from gitcp.acp.observed import FORK, PROMPT
+import msgspec
+
+from gitcp.acp.observed import FORK
+from gitcp.clients import records
 
 # In characters: what is longer loses its beginning.
 _MOST = 200_000
@@ -12,6 +15,10 @@ _HEAD = (
     " checkpoint. The project's files are as they were at its end. Continue from"
     " here."
 )
+# Fields that are not changed stay byte for byte.
+_OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LIST = msgspec.json.Decoder(list[msgspec.Raw])
+_NOTHING = msgspec.Raw(b"")
 
 
 def text_of(talk: bytes) -> str:
@@ -27,18 +34,33 @@ def text_of(talk: bytes) -> str:
     return f"{_HEAD}\n\n<conversation>\n{said}\n</conversation>"
 
 
-def with_text(line: bytes, text: str) -> bytes:
-    """Returns a prompt with a text before what the user wrote."""
-    value: dict[str, Any] = json.loads(line)
-    assert value["method"] == PROMPT
-    params = value["params"]
-    params["prompt"] = [{"type": "text", "text": text}, *params["prompt"]]
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+def with_texts(line: bytes, texts: Sequence[str]) -> bytes | None:
+    """Returns a prompt with texts before what the user wrote; None if it is malformed."""
+    message = records.decode_or(_OBJECT, line, {})
+    params = records.decode_or(_OBJECT, message.get("params", _NOTHING), {})
+    try:
+        blocks = records.decode(_LIST, params.get("prompt", _NOTHING))
+    except records.UNREADABLE:
+        return None
+    before = [_raw({"type": "text", "text": text}) for text in texts]
+    params["prompt"] = _raw([*before, *blocks])
+    return _line({**message, "params": _raw(params)})
 
 
-def as_fork(line: bytes, session: str) -> bytes:
-    """Returns a request for a new session as one for a fork of a session."""
-    value: dict[str, Any] = json.loads(line)
-    value["method"] = FORK
-    value["params"] = {**value["params"], "sessionId": session}
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+def as_fork(line: bytes, session: str) -> bytes | None:
+    """Returns a request for a new session as one for a fork; None if it is malformed."""
+    message = records.decode_or(_OBJECT, line, {})
+    try:
+        params = records.decode(_OBJECT, message.get("params", _NOTHING))
+    except records.UNREADABLE:
+        return None
+    params["sessionId"] = _raw(session)
+    return _line({**message, "method": _raw(FORK), "params": _raw(params)})
+
+
+def _raw(value: Any) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _line(message: dict[str, msgspec.Raw]) -> bytes:
+    return msgspec.json.encode(message) + b"\n"

@@ -177,7 +177,11 @@ class Sessions:
 
         One that waited for long is not what a new session is about, nor is one before it.
         """
-        here = os.path.realpath(cwd)
+        try:
+            here = os.path.realpath(cwd)
+        except ValueError:
+            # No directory has such a name; the agent will say so.
+            return None
         waiting = []
         for folder in acp_folder.folders(self._directory):
             about = folder.about()
@@ -234,6 +238,14 @@ class Sessions:
                 path.mkdir(mode=0o700)
                 return SessionFolder(path)
         raise FileExistsError(str(self._directory / name))
+
+
+def working_directory() -> str:
+    """Returns the directory of this process; `/` if it was removed."""
+    try:
+        return str(Path.cwd())
+    except OSError:
+        return "/"
 
 
 def _grew(folder: SessionFolder) -> float:

@@ -1,16 +1,17 @@
 """Decides for each message what to record, what to hold back, and when to save."""
 
-import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from gitcp.acp import observed, replay
 from gitcp.acp.checkpointer import NO_REPOSITORY, Checkpointer, Outcome
+from gitcp.acp.held import HandOver, Held
 from gitcp.acp.observed import Agent, Message, Params
-from gitcp.acp.sessions import LiveSession, Sessions
+from gitcp.acp.sessions import LiveSession, Sessions, working_directory
+from gitcp.acp.stderr_log import StderrLog
 from gitcp.clients import triggers
 from gitcp.clients.acp_folder import About, SessionFolder
 from gitcp.errors import GitcpError
@@ -22,14 +23,8 @@ _UNTOLD = frozenset(
         *("config_option_update", "session_info_update", "user_message_chunk"),
     }
 )
-_UNWRITABLE = (OSError, GitcpError)
-
-
-class HandOver(Protocol):
-    """Writes lines to the agent: `first` as it is, the others as if they came now."""
-
-    def __call__(self, lines: Sequence[bytes], *, first: bytes | None = None) -> None:
-        """Writes them."""
+# ValueError: a path with a zero byte, or one that is not UTF-8.
+_UNWRITABLE = (OSError, ValueError, GitcpError)
 
 
 class _Request(NamedTuple):
@@ -65,7 +60,7 @@ class Turns:
         self._requests: dict[Any, _Request] = {}
         # Answers of the user that wait for a checkpoint, by the id of what the agent asked.
         self._answers: dict[Any, list[bytes]] = {}
-        self._told: set[str] = set()
+        self._log = StderrLog()
 
     def take_up(self) -> None:
         """Saves what a killed proxy had written down."""
@@ -143,14 +138,16 @@ class Turns:
 
     def _new(self, found: Message, params: Params, line: bytes) -> bytes:
         """Notes that a session is made; one with a restored talk may be a fork."""
-        cwd = params.cwd or str(Path.cwd())
+        cwd = params.cwd or working_directory()
         restored = self._sessions.restored(cwd)
         whole = restored[1].whole if restored is not None else None
-        if whole is None or not self._agent.forks:
+        forks = whole is not None and self._agent.forks
+        fork = replay.as_fork(line, whole) if whole is not None and forks else None
+        if fork is None:
             self._expect(found, _Request(observed.NEW, None, cwd, restored))
             return line
         self._expect(found, _Request(observed.FORK, whole, cwd, restored, line))
-        return replay.as_fork(line, whole)
+        return fork
 
     def _prompt(self, found: Message, params: Params, line: bytes) -> bytes | None:
         session = self._session_of(params)
@@ -187,36 +184,38 @@ class Turns:
             known = self._sessions.find(params.sessionId)
             if known is None:
                 try:
-                    known = self._sessions.go_on(params.sessionId, str(Path.cwd()))
+                    known = self._sessions.go_on(params.sessionId, working_directory())
                 except _UNWRITABLE as exc:
-                    self._tell(f"its turns are not saved: {exc}")
+                    self._log.tell(f"its turns are not saved: {exc}")
             return known
 
     def _release(self, session: LiveSession, found: Message, outcome: Outcome) -> None:
         """Hands a prompt on: its checkpoint is made, or cannot be made."""
         self._judge(session, outcome)
+        self._hand_over(lambda: self._released(session, found, outcome))
+
+    def _released(self, session: LiveSession, found: Message, outcome: Outcome) -> Held:
         with self._state:
             lines, session.held = session.held or [], None
             first = lines[0]
-            given = first
             if session.is_kept:
                 self._expect(found, _Request(observed.PROMPT, session.ident))
                 try:
                     session.begin_turn(found.id, first)
-                    given = self._prefixed(session, first, outcome)
+                    first = self._prefixed(session, first, outcome)
                 except _UNWRITABLE as exc:
                     self._give_up(session, exc)
-        self._hand_over(lines[1:], first=given)
+        return Held(first, lines[1:])
 
     def _prefixed(self, session: LiveSession, line: bytes, outcome: Outcome) -> bytes:
         """Returns a prompt with what its agent has to know of a restore, if anything."""
         texts = [outcome.tell] if outcome.tell else []
         if session.replays:
             texts.insert(0, replay.text_of(session.folder.talk.read_bytes()))
+        given = replay.with_texts(line, texts) if texts else line
+        if given is not None and session.replays:
             session.replayed()
-        for text in reversed(texts):
-            line = replay.with_text(line, text)
-        return line
+        return line if given is None else given
 
     # --- what the agent says --------------------------------------------------------
 
@@ -266,9 +265,11 @@ class Turns:
         )
 
     def _answer(self, ident: Any) -> None:
-        with self._state:
-            lines = self._answers.pop(ident, [])
-        self._hand_over(lines)
+        def take() -> Held:
+            with self._state:
+                return Held(lines=self._answers.pop(ident, []))
+
+        self._hand_over(take)
 
     def _response(self, request: _Request, found: Message, line: bytes) -> bool:
         match request.method:
@@ -281,9 +282,8 @@ class Turns:
                 again = request._replace(method=observed.NEW, line=b"")
                 self._requests[found.id] = again
                 # Nothing that the agent reads late may keep us from reading what it says.
-                self._checkpointer.ask(
-                    None, lambda _: self._hand_over([], first=request.line)
-                )
+                held = Held(request.line)
+                self._checkpointer.ask(None, lambda _: self._hand_over(lambda: held))
                 return False
             case observed.NEW | observed.FORK:
                 self._made(request, found)
@@ -312,7 +312,7 @@ class Turns:
 
     def _begin(self, ident: str, request: _Request, *, continued: bool = False) -> None:
         restored = request.restored[0] if request.restored is not None else None
-        cwd = request.cwd or str(Path.cwd())
+        cwd = request.cwd or working_directory()
         try:
             with self._state:
                 if continued:
@@ -323,16 +323,23 @@ class Turns:
                     session.replayed()
                     self._copy(request.session, session)
         except _UNWRITABLE as exc:
-            self._tell(f"its turns are not saved: {exc}")
+            self._log.tell(f"its turns are not saved: {exc}")
             return
         self._ask(triggers.SESSION_START, session)
 
     def _copy(self, origin: str | None, session: LiveSession) -> None:
         """Begins a fork with the talk of the session that it was made from."""
         before = self._sessions.find(origin)
-        if before is not None and not session.folder.talk.exists():
-            with suppress(OSError):
-                session.folder.talk.write_bytes(before.folder.talk.read_bytes())
+        if before is None:
+            return
+
+        def copy(_: Outcome) -> None:
+            if not session.folder.talk.exists():
+                with suppress(OSError):
+                    session.folder.talk.write_bytes(before.folder.talk.read_bytes())
+
+        # Its last turn is added to its talk with the checkpoint before this.
+        self._checkpointer.ask(None, copy)
 
     def _closed(self, request: _Request) -> None:
         with self._state:
@@ -376,25 +383,17 @@ class Turns:
         """Says what went wrong with a checkpoint."""
         if outcome.code == NO_REPOSITORY:
             if session.is_kept:
-                self._tell(
+                self._log.tell(
                     f"{session.cwd} is not in a git repository; nothing is saved"
                 )
                 session.is_kept = False
                 with self._state:
                     session.end_turn()
         elif outcome.error is not None:
-            self._tell(f"not saved: {outcome.error}")
+            self._log.tell(f"not saved: {outcome.error}")
 
     def _give_up(self, session: LiveSession, exc: Exception) -> None:
         session.is_kept = False
         session.end_turn()
         said = exc.message if isinstance(exc, GitcpError) else str(exc)
-        self._tell(f"the conversation in {session.cwd} is no longer saved: {said}")
-
-    def _tell(self, text: str) -> None:
-        """Says something once, in a line on stderr: editors keep that in a log."""
-        line = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-        if line not in self._told:
-            self._told.add(line)
-            with suppress(OSError, ValueError):
-                sys.stderr.write(f"gitcp acp: {line}\n")
+        self._log.tell(f"the conversation in {session.cwd} is no longer saved: {said}")
