@@ -52,3 +52,19 @@ def test_of_a_line_that_is_too_long_nothing_is_kept():
     data, seen = _passed(framing, [b'{"a":"' + b"x" * 9, b"x" * 9, b'"}\n{}\n'])
     assert data == b'{"a":"' + b"x" * 18 + b'"}\n{}\n'
     assert seen == [b"{}\n"]
+
+
+def test_a_batch_and_a_blank_beginning_pass_in_their_place():
+    framing = Framing(hold=100, keep=100)
+    assert [piece.data for piece in framing.feed(b'[{"id":1},')] == [b'[{"id":1},']
+    assert list(framing.feed(b"{}]\n  ")) == [(b"{}]\n", b'[{"id":1},{}]\n')]
+    assert list(framing.feed(b"{}\n")) == [(b"  {}\n", b"  {}\n")]
+    assert framing.rest() == b""
+
+
+def test_the_end_of_a_stream_is_not_handed_on_twice():
+    framing = Framing(hold=4, keep=100)
+    assert [piece.data for piece in framing.feed(b'{"a":')] == [b'{"a":']
+    assert framing.rest() == b""
+    assert list(framing.feed(b"{")) == []
+    assert framing.rest() == b"{"

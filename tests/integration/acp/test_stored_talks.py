@@ -145,3 +145,28 @@ def test_a_talk_that_a_proxy_has_open_stays(session):
     assert session.remove_old() == 0
     os.close(held)
     assert session.remove_old() == 1
+
+
+def test_a_removal_that_takes_long_is_left_to_the_next_proxy(session, monkeypatch):
+    session.turn("one")
+    monkeypatch.setattr(stored_talks, "_LIMIT", -1.0)
+    assert session.remove_old() == 0
+
+
+@pytest.mark.parametrize("damage", ["no description", "no binding"])
+def test_a_talk_of_an_unknown_session_stays(session, damage):
+    session.write("one")
+    session.folder.fold(1)
+    if damage == "no description":
+        (session.folder.path / "session.json").unlink()
+    assert session.remove_old() == 0
+    assert b"one" in session.folder.talk.read_bytes()
+
+
+def test_a_session_whose_stored_talk_is_nowhere_begins_again(session):
+    session.turn("one")
+    assert session.remove_old() == 1
+    without_a_branch(session)
+    session.turn("two")
+    assert session.said() == ["two"]
+    assert session.folder.stored() is None
