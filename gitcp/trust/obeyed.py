@@ -15,6 +15,7 @@ from gitcp.git.repository import Repository
 from gitcp.trust.autoexec import executed, folded, has_dot, words
 from gitcp.trust.configured import Configured, tokens
 
+_LINK_LINE = rb"(?s)\x00%o ([0-9a-f]+) \d\t([^\0]+)" % LINK
 # A chain of links ends here, as in the kernel.
 _STEPS = 40
 # The most directories of a folder of hooks that are looked into.
@@ -71,10 +72,10 @@ def _named(paths: set[bytes]) -> Configured:
 def _tracked(repository: Repository) -> dict[bytes, bytes]:
     """Returns the ids of the links in git's index, by path."""
     found = {}
-    for line in repository.git("ls-files", "--stage", "-z").split(b"\0"):
-        if line.startswith(b"%o " % LINK):
-            entry, _, path = line.partition(b"\t")
-            found[path] = bytes.fromhex(entry.split()[1].decode())
+    # A search is faster than a look at each of the many lines that are not links.
+    listed = b"\0" + repository.git("ls-files", "--stage", "-z")
+    for match in re.finditer(_LINK_LINE, listed):
+        found[match[2]] = bytes.fromhex(match[1].decode())
     return found
 
 
