@@ -20,7 +20,7 @@ from gitcp.secrets.library import Library
 from gitcp.secrets.text import Source, Text
 
 # Increased whenever a rule changes, so that objects found clean before are scanned again.
-VERSION = 26
+VERSION = 27
 _WINDOW = 4 * 1024 * 1024
 _OVERLAP = 64 * 1024
 _FINGERPRINT = 12

@@ -38,6 +38,7 @@ _BLOCK_TRIED = 1_000
 _KEY_OF_MAP = re.compile(rb"[\"']([A-Za-z0-9_-]{20,200}={0,2})[\"'] {0,4}:")
 _AROUND_KEY = 1_000
 _LEAST_KEYS = 8
+_BEGINNING = 3
 _TABLE_TRIED = 300
 _JOINERS = frozenset({b"-", b"_"})
 
@@ -168,12 +169,16 @@ def _is_whole(data: bytes, found: Token, spend: Spend) -> bool:
 
 
 def is_in_table(data: bytes, start: int, spend: Spend) -> bool:
-    """Whether one of the many keys of a map, all of one length, holds an offset."""
+    """Whether one of the many keys of a map, all of one length, holds an offset.
+
+    Tokens of one issuer are of one length, too, but they begin alike.
+    """
     spend(_TABLE_TRIED)
     low = max(0, start - _AROUND_KEY)
     keys = [one.span(1) for one in _KEY_OF_MAP.finditer(data, low, start + _AROUND_KEY)]
     own = next((end - at for at, end in keys if at <= start < end), None)
-    return sum(end - at == own for at, end in keys) >= _LEAST_KEYS
+    alike = [data[at : at + _BEGINNING] for at, end in keys if end - at == own]
+    return len(alike) >= _LEAST_KEYS and 2 * len(set(alike)) > len(alike)
 
 
 def _is_one(found: Token, head: re.Match[bytes] | None) -> bool:

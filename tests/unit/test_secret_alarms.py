@@ -599,6 +599,15 @@ def test_what_is_like_that_but_for_chance_is_found(text):
     assert len(values(text)) == 1
 
 
+def test_tokens_of_one_issuer_are_found_as_keys_of_a_map():
+    tokens = [
+        f"acme_live_{''.join(random.Random(seed).choices(ALPHABET, k=32))}"
+        for seed in range(100, 112)
+    ]
+    text = ",\n".join(f'"{token}": "user{at}"' for at, token in enumerate(tokens))
+    assert values("{" + text + "}") == [token.encode() for token in tokens]
+
+
 PREFIXES = ["AKIA", "AIza", "EAA", "LTAI", "AQE", "SK", "hf_", "r8_", "sk-", "fw_"]
 
 
