@@ -3,7 +3,7 @@
 import datetime
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeGuard
 
 from gitcp.clients import records, registry
 from gitcp.clients.triggers import TURN_START
@@ -61,10 +61,22 @@ def _before(
         if held is not None and held > mention.at:
             continue
         if checkpoint.trailers.trigger == TURN_START or mention.made_before(checkpoint):
-            return checkpoint
+            return nearest if _is_fork(nearest, checkpoint) else checkpoint
         # It was made later, but no other is nearer.
         nearest = checkpoint
     return nearest
+
+
+def _is_fork(later: Checkpoint | None, checkpoint: Checkpoint) -> TypeGuard[Checkpoint]:
+    """Whether a later checkpoint is where the message's own branch leaves a checkpoint.
+
+    It holds the same state, though gitcp learned of the fork after the message.
+    """
+    return (
+        later is not None
+        and later.manifest.forked_from == checkpoint.id
+        and later.manifest.files.tree == checkpoint.manifest.files.tree
+    )
 
 
 class _Place(NamedTuple):

@@ -139,6 +139,10 @@ class Project:
         front get a fresh id each time.
         """
         bodies = [body["input"] for body in self.server.bodies(prompt)]
+        for items in bodies:
+            # What a hook says of the prompt comes after it.
+            while items[-1].get("role") == "developer":
+                items.pop()
         given = [items for items in bodies if prompt in json.dumps(items[-1])]
         items = given[-1 if last else 0]
         return [

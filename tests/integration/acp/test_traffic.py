@@ -34,7 +34,7 @@ ODD = [
     b'{"method":"x/large","params":"' + b"\xc3\xa4" * 400_000 + b'"}\n',
 ]
 FROM_AGENT = [
-    b'{"id":"unasked","result":{"sessionId":"s1"}}\n',
+    b'{"id":"never-sent","result":{"sessionId":"s1"}}\n',
     b'{"id":true,"result":{"stopReason":"end_turn"}}\n',
     b'{"id":null,"result":{"stopReason":"end_turn"}}\n',
     b'{"id":"1","result":{"stopReason":"end_turn"}}\n',
@@ -60,7 +60,7 @@ FROM_EDITOR = [
     b'{"id":1,"method":"session/prompt","params":{}}\n',
     b'{"id":1,"method":"session/prompt","params":{"sessionId":7}}\n',
     b'{"id":1,"method":"initialize","params":{"protocolVersion":"x"}}\n',
-    b'{"id":"unasked","result":{}}\n',
+    b'{"id":"never-sent","result":{}}\n',
 ]
 
 

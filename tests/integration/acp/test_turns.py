@@ -64,7 +64,7 @@ def test_each_answer_is_saved_word_for_word_with_the_files(saving, repo):
     assert shown[1].stdout == b"by the agent"
 
 
-def test_a_turn_that_is_cut_off_is_saved_with_what_was_said(saving, repo):
+def test_an_interrupted_turn_is_saved_with_what_was_said(saving, repo):
     wire = saving()
     wire.open(cwd=str(repo))
     wire.turn("one", "done")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -14,6 +16,7 @@ from gitcp import durable, notices
 from gitcp.agents import bindings, branching
 from gitcp.agents import hook_events as agent_turns
 from gitcp.checkpoints import watch
+from gitcp.checkpoints.selectors import select
 from gitcp.clients import registry
 from gitcp.errors import BusyError, GitcpError
 from gitcp.project.workspace import open_workspace
@@ -444,9 +447,13 @@ def test_a_copy_that_the_client_made_is_a_fork(agent, repo, config):
     copy = Agent(repo, config)
     first = b"".join(lines[:3]).replace(agent.ident.encode(), copy.ident.encode())
     copy.hook("SessionStart", source="fork")
-    assert copy.hook("UserPromptSubmit", prompt="apart", prompt_id="p9") is None
+    assert (
+        copy.hook("UserPromptSubmit", prompt="apart", prompt_id="the-prompt-apart")
+        is None
+    )
     copy.write(first)
-    copy.spoke("user", "apart", promptId="p9")
+    said = datetime.datetime.fromtimestamp(time.time(), datetime.UTC).isoformat()
+    copy.spoke("user", "apart", promptId="the-prompt-apart", timestamp=said)
     made = copy.answer("done apart")
     assert made is not None
     assert (made.branch, made.note) == (f"fork-{copy.ident[:8]}", "apart")
@@ -454,6 +461,8 @@ def test_a_copy_that_the_client_made_is_a_fork(agent, repo, config):
     forked = open_workspace(repo).store.checkpoint(made.raw.parents[0])
     assert forked is not None
     assert forked.manifest.forked_from == agent.line()[1].id
+    # Going back to before its first prompt stays on its branch.
+    assert select(open_workspace(repo), "the-prompt-apart").id == forked.id
 
 
 def test_a_copy_hangs_below_the_branch_it_shares_most_with(agent, repo, config):
