@@ -156,6 +156,9 @@ def _hand_on(process: subprocess.Popen[bytes]) -> dict[int, Any]:
 
 def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
     """Waits for a program; returns whether it had to be stopped."""
+    if timeout is None:
+        _wait_for_signals_too(process)
+        return False
     try:
         process.wait(timeout)
     except subprocess.TimeoutExpired:
@@ -168,6 +171,16 @@ def _wait(process: subprocess.Popen[bytes], timeout: float | None) -> bool:
         process.kill()
         process.wait()
     return True
+
+
+def _wait_for_signals_too(process: subprocess.Popen[bytes]) -> None:
+    # Python runs the handler of a signal in this thread. A signal that comes just before
+    # this thread waits in the system, or that another thread gets, would wait with it
+    # until the program ends: this thread must come back by itself.
+    waiter = threading.Thread(target=process.wait)
+    waiter.start()
+    while waiter.is_alive():
+        waiter.join(_QUIET)
 
 
 class _Tail:
