@@ -8,7 +8,8 @@ import msgspec
 from gitcp.errors import GitcpError, NotARepositoryError
 from gitcp.format import layout
 from gitcp.project.settings import VARIABLES, Sharing
-from gitcp.spool.entries import Pending, Spool, now
+from gitcp.project.workspace import Workspace
+from gitcp.spool.entries import CloneNote, Pending, Spool, now
 from gitcp.spool.kept_clones import KeptClones
 
 # Variables that name a policy's settings, or the files that hold them.
@@ -84,25 +85,32 @@ def decide_again(spool: Spool, clones: KeptClones) -> None:
             )
             continue
         old = [one for one in refs if _is_other(one.policy, policy)]
-        if not old:
-            continue
-        keys = [key for one in old if (key := layout.ref_key(one.ref)) is not None]
-        held = {key.ledger.session for key in keys}
-        store = workspace.store
-        names = {
-            store.names(key, oid)[0]
-            for key, oid in store.refs().items()
-            if key.ledger.session in held
-        }
-        with spool.locked():
-            noted = spool.clone(ident) or noted
-            if noted.wanted:
-                # None stands for all sessions.
-                names = names | {*noted.sessions} if noted.sessions else set()
-            spool.note_clone(
-                ident,
-                msgspec.structs.replace(
-                    noted, wanted=True, sessions=tuple(sorted(names)), at=moment
-                ),
-            )
-            spool.remove(*(one.ref for one in old))
+        if old:
+            _give_back(spool, workspace, noted, old)
+
+
+def _give_back(
+    spool: Spool, workspace: Workspace, noted: CloneNote, refs: list[Pending]
+) -> None:
+    """Takes refs out of the queue, and notes that their sessions are to be queued again."""
+    keys = [key for one in refs if (key := layout.ref_key(one.ref)) is not None]
+    held = {key.ledger.session for key in keys}
+    store = workspace.store
+    names = {
+        store.names(key, oid)[0]
+        for key, oid in store.refs().items()
+        if key.ledger.session in held
+    }
+    ident = refs[0].clone
+    with spool.locked():
+        noted = spool.clone(ident) or noted
+        if noted.wanted:
+            # None stands for all sessions.
+            names = names | {*noted.sessions} if noted.sessions else set()
+        spool.note_clone(
+            ident,
+            msgspec.structs.replace(
+                noted, wanted=True, sessions=tuple(sorted(names)), at=now()
+            ),
+        )
+        spool.remove(*(one.ref for one in refs))
