@@ -51,6 +51,16 @@ def pytest_configure(config: pytest.Config) -> None:
     compileall.compile_dir(ROOT / "gitcp", quiet=2)
 
 
+@pytest.hookimpl(wrapper=True, optionalhook=True)
+def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
+    """Adds a worker to those of `-n auto`, one for each core.
+
+    Some tests wait, for a clock or for a server: meanwhile their core is idle.
+    """
+    found = yield
+    return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
+
+
 def pytest_collection_finish() -> None:
     """Spares the garbage collector what stays until the end."""
     gc.collect()
