@@ -16,6 +16,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 import time
@@ -141,6 +142,8 @@ def _in_child(
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(env)
+        # That of the tests is kept from when they began.
+        tempfile.tempdir = env.get("TMPDIR", tempfile.tempdir)
         warnings.resetwarnings()
         warnings.simplefilter("ignore")
         _open_streams()
