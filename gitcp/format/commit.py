@@ -120,8 +120,10 @@ def parse_commit(raw: bytes, size: int = SHA1.size) -> Commit:
             tree = bytes.fromhex(value.decode("ascii"))
         elif key == b"parent":
             parents.append(bytes.fromhex(value.decode("ascii")))
-        elif key == b"committer" and not committer:
+        elif key == b"committer":
+            # To git, a line behind it is no parent, whatever it says.
             committer = value
+            break
     if len(tree) != size:
         raise ValueError("no tree in commit")
     return Commit(tree, tuple(parents), committer, message)
