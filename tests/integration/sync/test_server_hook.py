@@ -363,6 +363,9 @@ def test_an_encoding_changes_nothing(ann, server):
     assert "no checkpoint" in tried(ann, f"{two}:{REF}")
     null = forged(ann, tip, (b"Gitcp-Seq: 1", b"\0\nGitcp-Seq: 1\0"))
     assert "no number" in tried(ann, f"{null}:{REF}")
+    for said in (b"zz", b"0" * 40):
+        late = forged(ann, tip, (line, line + b"\nparent " + said))
+        assert "a parent where none" in tried(ann, f"{late}:{REF}")
     assert git(server, "for-each-ref", "refs/gitcp") == b""
 
 
@@ -391,6 +394,54 @@ FIELDS = (
     (b"\n}\n", b",\n}\n"),
     (b"\n}\n", b"\n}\n}\n"),
     (b"\n}\n", b"\n"),
+    *(
+        (b'"created": "', b'"created": "%b",\n  "was": "' % one)
+        for one in (
+            b"2026-02-30T00:00:00Z",
+            b"2025-02-29T00:00:00Z",
+            b"2026-13-01T00:00:00Z",
+            b"2026-01-00T00:00:00Z",
+            b"2026-04-31T00:00:00Z",
+            b"2026-01-01T24:00:00Z",
+            b"2026-01-01T00:00:60Z",
+            b"2026-01-01T00:00:00.0000000001Z",
+            b"1969-12-31T23:59:59Z",
+            b"9999-01-01T00:00:00Z",
+        )
+    ),
+    *(
+        (b'"%b": null' % name, b'"%b": "%b"' % (name, one))
+        for name in (b"restored_from", b"replaced", b"forked_from")
+        for one in (b"abc", b"0" * 40)
+    ),
+    *(
+        (b'"position": null', b'"position": %b' % one)
+        for one in (
+            b'"\\ud83d"',
+            b'"\\ude00\\ud83d"',
+            b'{\n    "\\ud800": 1\n  }',
+            b"".join(b"[\n" + b"  " * (2 + at) for at in range(950))
+            + b"1"
+            + b"".join(b"\n" + b"  " * (950 - at) + b"]" for at in range(950)),
+        )
+    ),
+    *(
+        (b"\n}\n", b",\n  %b\n}\n" % one)
+        for one in (
+            b'"more": "\\ud800"',
+            b'"\\ud800": 1',
+            b'"\\u0073kipped": "x"',
+            b'"converted": null',
+            b'"converted": [\n    1\n  ]',
+            b'"converted": [\n    {\n      "from": "sha1"\n    }\n  ]',
+            b'"converted": [\n    {\n      "from": "x",\n      "base": "ab"\n    }\n  ]',
+        )
+    ),
+    (b'"deleted": ', b'"\\u0074ree": 5,\n    "deleted": '),
+    (b'"commit": "', b'"commit": "abc'),
+    (b'"operation": null', b'"operation": "Merge"'),
+    (b'"operation": null', b'"operation": "a-very-long-operation"'),
+    (b'"seal": ', b'"seel": '),
 )
 
 
