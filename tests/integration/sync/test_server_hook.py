@@ -234,6 +234,110 @@ def test_what_is_no_ledger_stays_out(ann, server):
     assert "does not go on" in tried(ann, f"{again}:{LEDGER}")
 
 
+def test_a_step_that_no_client_could_read_blocks_no_session(ann, server, bob):
+    """Once it is there no clone could pull the ledger, nor any branch of its session."""
+    stepped(ann, "one", "large").save()
+    value = b'"value":"TWO"'
+    session = stepped(ann, "two")
+    tip = git_line(ann, "rev-parse", LEDGER)
+    message = git(ann, "log", "-1", "--format=%B", tip)
+    line = next(one for one in message.split(b"\n") if value in one)
+    head, ident = line.split(b'"kind"')[0], json.loads(line)["id"].encode()
+    moment = json.loads(line)["at"].encode()
+    number = b"%d" % json.loads(line)["n"]
+    back = head + b'"kind":"back","branch":"main","id":"%b","of":"main"' % ident
+    for bad in (
+        *(
+            line.replace(b'"kind":"result"', b'"kind":"%b"' % one)
+            for one in (b"", b"x")
+        ),
+        *(
+            line.replace(moment, one)
+            for one in (b"x", b"2026-02-30T00:00:00Z", b"2026-01-01T24:00:00Z")
+        ),
+        *(
+            line.replace(b'"main"', b'"%b"' % one)
+            for one in (b"", b"\\ud800", b"a" * 1001)
+        ),
+        *(
+            line.replace(value, b'"value":%b' % one)
+            for one in (
+                *(b"", b"[", b"nul", b"01", b"[1,]", b"{1:2}", b" 1", b"1 2", b"[1]2"),
+                *(b'"\xff"', b'"a" "b"', b"{}}", b"\x01", b"[" * 999 + b"]" * 999),
+            )
+        ),
+        *(
+            line.replace(value, one + b"," + value)
+            for one in (
+                b'"effect":"odd"',
+                b'"attempt":"1"',
+                b'"policy":""',
+                b'"reads":[]',
+                b'"reads":["a",]',
+                b'"undo":{"command":["a"],}',
+                b'"undo":{"more":1}',
+                b'"more":1',
+                b'"step":"again"',
+            )
+        ),
+        line.replace(value, value + b',"size":9'),
+        line.replace(ident, b"f" * 12),
+        line + b"\r",
+        line + b"\n\nGitcp-More: x\n",
+        b"Gitcp-More: x\n" + line,
+        back + b',"upto":%b}' % number,
+        back + b',"ledger":"%b"}' % (b"f" * len(tip)),
+    ):
+        assert bad != line
+        said = tried(ann, f"{forged(ann, tip, (line, bad))}:{LEDGER}")
+        assert "hook declined" in said, bad
+    for change in (
+        (b"Gitcp-Version: 1", b"Gitcp-Version: 2"),
+        (b"\n\n" + line[:9], b"\n" + line[:9]),
+        (b"Gitcp-Version: 1\n", b"Gitcp-Version: 1\n\n\n"),
+    ):
+        assert "hook declined" in tried(ann, f"{forged(ann, tip, change)}:{LEDGER}")
+    assert git(server, "for-each-ref", "refs/gitcp") == b""
+    for text in (
+        b'[1,{"a":[true,null,-2.5e3]}]',
+        b'"a\\"}, \\ud83d"',
+        b"[" * 99 + b"]" * 99,
+    ):
+        good = forged(ann, tip, (value, b'"value":' + text))
+        assert not tried(ann, f"{good}:refs/gitcp/fx/job")
+        git(server, "update-ref", "-d", LEDGER)
+    session.save()
+    ok(ann, "push")
+    ok(bob, "pull")
+    assert ok(bob, "verify")["ok"]
+
+
+def test_a_large_value_of_a_step_is_the_file_that_its_record_names(ann, server):
+    stepped(ann, "large")
+    tip = git_line(ann, "rev-parse", LEDGER)
+    tree = git_line(ann, "rev-parse", f"{tip}^{{tree}}").encode()
+    _, _, blob, name = git(ann, "ls-tree", tip).split()
+    size = git_line(ann, "cat-file", "-s", blob.decode())
+    other = git(ann, "hash-object", "-w", "--stdin", input=b"x" * int(size)).strip()
+    for entries in (
+        b"",
+        b"100755 blob %b\t%b\n" % (blob, name),
+        b"120000 blob %b\t%b\n" % (blob, name),
+        b"100644 blob %b\t1%b\n" % (blob, name),
+        b"100644 blob %b\t%b\n" % (other, name),
+        b"100644 blob %b\t%b\n100644 blob %b\tmore\n" % (blob, name, blob),
+    ):
+        wrong = git(ann, "mktree", input=entries).strip()
+        said = tried(ann, f"{forged(ann, tip, (tree, wrong))}:{LEDGER}")
+        assert "hook declined" in said, entries
+    first = git_line(ann, "rev-parse", f"{tip}~1")
+    none = git_line(ann, "rev-parse", f"{first}^{{tree}}").encode()
+    assert "no record names" in tried(
+        ann, f"{forged(ann, first, (none, tree))}:{LEDGER}"
+    )
+    assert not tried(ann, f"{tip}:{LEDGER}")
+
+
 def test_encrypted_pages_are_taken_and_only_grow(ann, server, bob, tmp_path):
     pytest.importorskip("pyrage", reason="the extra gitcp[crypt] is not installed")
     key = Key(tmp_path, "key")
