@@ -25,6 +25,7 @@ REF = "refs/gitcp/s/main/main"
 def server(hub) -> Path:
     shutil.copy(HOOK, hub / "hooks" / "update")
     git(hub, "config", "receive.fsckObjects", "true")
+    git(hub, "config", "receive.fsck.badFilemode", "error")
     return hub
 
 
@@ -586,6 +587,75 @@ def test_a_record_of_other_files_than_are_in_it_is_refused(ann, server, bob):
     assert not list(server.glob("gitcp-update*"))
     ok(bob, "pull")
     assert ok(bob, "verify")["ok"]
+
+
+def with_own(repo: Path, start: str, name: str, raw: bytes) -> bytes:
+    """The tree of a checkpoint with one more file of gitcp's own."""
+    blob = git(repo, "hash-object", "-w", "--stdin", input=raw).strip()
+    own = git(repo, "ls-tree", f"{start}:.gitcp")
+    own += b"100644 blob %b\t%b\n" % (blob, name.encode())
+    made = git(repo, "mktree", input=own).strip()
+    there = git_line(repo, "rev-parse", f"{start}:.gitcp").encode()
+    whole = git(repo, "ls-tree", start).replace(there, made)
+    return git(repo, "mktree", input=whole).strip()
+
+
+def test_lists_that_no_client_could_read_block_no_branch(ann, server, bob):
+    save(ann, a_py=b"1")
+    tip = git_line(ann, "rev-parse", REF)
+    counted = record_of(ann, tip).replace(b'"skipped": 0', b'"skipped": 1')
+    one = with_record(ann, tip, counted)
+    assert "other skipped paths" in tried(ann, f"{one}:{REF}")
+    good = [
+        b'{"path":"a\\n/.b","reason":"too-large"}\n',
+        b'{"path":"?","path_b64":"/2E=","reason":"x"}\n',
+        b'{"path":"?","reason":"x","path_b64":"/2E="}\n',
+    ]
+    bad = [
+        *(good[0] * 2, b"junk\n", good[0] + b"\n", b"", good[0].replace(b"a", b"\xff")),
+        *(
+            b'{"path":"%b","reason":"x"}\n' % path
+            for path in (
+                b"",
+                b"../x",
+                b"a//b",
+                b"a/.",
+                b"\\u0000",
+                b"\\u002e",
+                b"\\ud800",
+            )
+        ),
+        *(
+            b'{"path":"?","path_b64":"%b","reason":"x"}\n' % path
+            for path in (b"Li4veA==", b"AGE=", b"YWI", b"")
+        ),
+    ]
+    lists = [("skipped.jsonl", one, raw, False) for raw in bad]
+    lists += [("skipped.jsonl", one, raw, True) for raw in good]
+    for path in (
+        b"../x",
+        b"/x",
+        b"a/./b",
+        b".git/x",
+        b"a/.GIT. ",
+        b"x" * 256,
+        b"a\\.git",
+    ):
+        lists.append(("empty-dirs.txt", tip, b"ok\0%b\0" % path, False))
+    lists.append(("empty-dirs.txt", tip, "a\n\u00e9/.b\0c\0".encode(), True))
+    for number, (name, start, raw, sound) in enumerate(lists):
+        tree = with_own(ann, start, name, raw)
+        old = git_line(ann, "rev-parse", f"{start}^{{tree}}").encode()
+        said = tried(ann, f"{forged(ann, start, (old, tree))}:{REF}")
+        assert ("hook declined" in said) != sound, (number, raw, said)
+        if sound:
+            ok(bob, "pull")
+            git(server, "update-ref", "-d", REF)
+    raw = git(ann, "cat-file", "commit", tip)
+    gap = raw[raw.index(b"\n\n") :]
+    large = forged(ann, tip, (gap, b"\n\n" + b"x" * (4 << 20) + gap))
+    assert "too large" in tried(ann, f"{large}:{REF}")
+    assert not tried(ann, f"{tip}:{REF}")
 
 
 def test_checkpoints_without_files_are_taken(ann, server, tmp_path):
