@@ -25,7 +25,6 @@ REF = "refs/gitcp/s/main/main"
 def server(hub) -> Path:
     shutil.copy(HOOK, hub / "hooks" / "update")
     git(hub, "config", "receive.fsckObjects", "true")
-    git(hub, "config", "receive.fsck.badFilemode", "error")
     return hub
 
 
