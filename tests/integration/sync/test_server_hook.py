@@ -699,3 +699,9 @@ def test_each_awk_takes_what_gitcp_writes(ann, server, bob, awk, tmp_path):
     (ref,) = git(ann, "for-each-ref", "--format=%(refname)", "refs/gitcp/s").split()
     bad = with_record(ann, tip, raw.replace(b'"seq": 3', b'"seq": 4'))
     assert "record of another number" in tried(ann, f"{bad}:{ref.decode()}")
+    counted = with_record(ann, tip, raw.replace(b'"skipped": 0', b'"skipped": 1'))
+    climbs = b'{"path":"?","path_b64":"Li4veA==","reason":"x"}\n'
+    tree = with_own(ann, counted, "skipped.jsonl", climbs)
+    old = git_line(ann, "rev-parse", f"{counted}^{{tree}}").encode()
+    bad = forged(ann, counted, (old, tree))
+    assert "other skipped paths" in tried(ann, f"{bad}:{ref.decode()}")
