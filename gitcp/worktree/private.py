@@ -157,6 +157,10 @@ class PrivateGit:
         found = self._matching(globs, "--others", self.directory / "no-index")
         return [path for path in found if path[-1:] != b"/"]
 
+    def list_captured(self, globs: Sequence[str]) -> list[bytes]:
+        """Returns every file of this git's index that matches ignore patterns."""
+        return self._matching(globs, "--cached", self.index)
+
     def matching(self, globs: Sequence[str], paths: Iterable[bytes]) -> list[bytes]:
         """Returns those of some paths that match ignore patterns, whatever their type.
 

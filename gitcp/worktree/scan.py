@@ -194,6 +194,10 @@ class Scan:
             result.gone -= included
             if result.wanted is not None:
                 result.wanted |= included
+            else:
+                closed_since = self._closed_since(included)
+                result.look -= closed_since
+                result.gone |= closed_since
         if self._rules.exclude:
             globs = self._rules.exclude
             # The rules are those of the last scan, so only new paths can match.
@@ -211,6 +215,24 @@ class Scan:
             result.gone |= {path for path in excluded if self._previous(path)}
             if result.wanted is not None:
                 result.wanted -= excluded
+
+    def _closed_since(self, included: set[bytes]) -> set[bytes]:
+        """Returns captured files of `gitcp.include` that lie in a nested repository by now.
+
+        No listing led to it if git ignores its directory.
+        """
+        state = self._state
+        globs = self._rules.include
+        captured = {
+            *self._private.list_captured(globs),
+            *self._private.matching(globs, state.overlay),
+        }
+        return {
+            path
+            for path in captured.difference(included, state.forced, state.sparse)
+            if is_leaf(self._previous(path))
+            and any(self._place.stat(above + b"/.git") for above in parents(path))
+        }
 
     def _excluded_special(self) -> set[bytes]:
         """Returns special files that `gitcp.exclude` names: they no longer count as skipped."""

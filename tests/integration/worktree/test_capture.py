@@ -210,6 +210,23 @@ def test_settings_include_and_exclude(repo: Path):
     assert b"README.md" in captured(repo, check(repo))
 
 
+def test_an_included_file_stays_out_once_its_directory_is_a_repository(repo: Path):
+    """No listing leads there: git ignores the directory."""
+    (repo / ".git/info/exclude").write_bytes(b"/build/\n")
+    write_files(repo, {"build/a.log": b"1", "build/deep/b.log": b"2"})
+    rules = Rules(LARGE, ("*.log",))
+    paths = captured(repo, check(repo, rules)).keys()
+    assert {b"build/a.log", b"build/deep/b.log"} <= paths
+    make_repo(repo / "build" / "deep")
+    assert captured(repo, check(repo, rules)).keys() == paths - {b"build/deep/b.log"}
+    make_repo(repo / "build")
+    shutil.rmtree(repo / "build" / "deep" / ".git")
+    left = paths - {b"build/a.log", b"build/deep/b.log"}
+    assert captured(repo, check(repo, rules)).keys() == left
+    shutil.rmtree(repo / "build" / ".git")
+    assert captured(repo, check(repo, rules)).keys() == paths
+
+
 def test_the_size_limit(repo: Path):
     rules = Rules(limit=100)
     file = repo / "f"
