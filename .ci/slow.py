@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,14 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 1800
 PYTEST = (
     sys.executable,
-    "-m",
-    "pytest",
-    "-n",
-    "0",
-    "-p",
-    "no:cacheprovider",
-    "-m",
-    "slow",
+    *["-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-m", "slow"],
 )
 GREEN = ("passed", "skipped")
 
@@ -95,20 +89,20 @@ def run(test: str, version: str, seed: int, log: Path) -> Result:
         )  # fmt: skip
         try:
             status = child.wait(LIMIT)
-        except BaseException as error:
-            os.killpg(child.pid, signal.SIGINT)
-            try:
-                child.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
+        except subprocess.TimeoutExpired:
             outcome = "out of time"
+            # pytest unmounts what its fixtures mounted, if it has time to.
+            os.killpg(child.pid, signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                child.wait(60)
         else:
             last = log.read_text("utf-8", "replace").rstrip().rpartition("\n")[2]
             passed = "passed" if " passed" in last else "skipped"
             outcome = "failed" if status else passed
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
     return Result(
         version, test, str(seed), f"{time.monotonic() - started:.0f}", outcome
     )
@@ -182,7 +176,11 @@ def main() -> int:
         print(f"{found.seconds:>5} s  {found.outcome}  {test}", flush=True)
 
     with ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(one, list(still_to_run(tests, results, given.passes))))
+        try:
+            list(pool.map(one, list(still_to_run(tests, results, given.passes))))
+        except KeyboardInterrupt:
+            print("interrupted: waiting for the tests that run", flush=True)
+            pool.shutdown(cancel_futures=True)
     report(tests, results)
     return 1 if failed else 0
 

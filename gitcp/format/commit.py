@@ -121,7 +121,7 @@ def parse_commit(raw: bytes, size: int = SHA1.size) -> Commit:
         elif key == b"parent":
             parents.append(bytes.fromhex(value.decode("ascii")))
         elif key == b"committer":
-            # To git, a line behind it is no parent, whatever it says.
+            # Git ignores a `parent` line behind the committer.
             committer = value
             break
     if len(tree) != size:

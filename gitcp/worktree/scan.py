@@ -217,9 +217,9 @@ class Scan:
                 result.wanted -= excluded
 
     def _closed_since(self, included: set[bytes]) -> set[bytes]:
-        """Returns captured files of `gitcp.include` that lie in a nested repository by now.
+        """Returns captured files of `gitcp.include` that now lie in a nested repository.
 
-        No listing led to it if git ignores its directory.
+        A scan does not list directories that git ignores, so it did not find the repository.
         """
         state = self._state
         globs = self._rules.include

@@ -142,7 +142,7 @@ def _in_child(
         os.chdir(cwd)
         os.environ.clear()
         os.environ.update(env)
-        # That of the tests is kept from when they began.
+        # Python remembers the directory that it found when the tests began.
         tempfile.tempdir = env.get("TMPDIR", tempfile.tempdir)
         warnings.resetwarnings()
         warnings.simplefilter("ignore")

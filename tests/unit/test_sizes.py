@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "sizes.py"
+from tests.support import ci_scripts
 
 
 @pytest.fixture(scope="module")
 def sizes():
-    spec = importlib.util.spec_from_file_location("sizes", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["sizes"] = module
-    spec.loader.exec_module(module)
-    return module
+    return ci_scripts.load("sizes")
 
 
 def function(lines: int) -> str:

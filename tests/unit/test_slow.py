@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "slow.py"
+from tests.support import ci_scripts
+
 TESTS = {"a.py::one": "v2", "b.py::two": "v2"}
 
 
 @pytest.fixture(scope="module")
 def slow():
-    spec = importlib.util.spec_from_file_location("slow", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_scripts.load("slow")
 
 
 def to_run(slow, passes: int, *results: tuple[str, str, str]) -> list[tuple[str, int]]:

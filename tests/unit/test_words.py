@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "words.py"
+from tests.support import ci_scripts
 
 
 @pytest.fixture(scope="module")
 def words():
-    spec = importlib.util.spec_from_file_location("words", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return ci_scripts.load("words")
 
 
 def found(words, text: str) -> list[tuple[int, str]]:

@@ -53,7 +53,7 @@ def test_a_failure_names_the_command_and_what_git_said(repo):
 
 
 def test_a_git_that_is_killed_says_so(repo):
-    # By its own child, which ends with it: one that goes on holds the pipes open.
+    # A child that outlives git would keep the pipes open, so the child kills git and ends.
     running = run("kill -KILL $PPID", repo)
     with pytest.raises(GitFailedError, match="SIGKILL"):
         process.result(running)
