@@ -5,10 +5,11 @@ for its checkpoint, and all else passes as it came.
 """
 
 import os
+import select
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gitcp.acp import observed
@@ -68,7 +69,8 @@ class Proxy:
         self._checkpointer.start()
         self._turns.take_up()
         threading.Thread(target=self._from_client, daemon=True).start()
-        self._from_agent(program)
+        with _woken() as signals:
+            self._from_agent(program, signals)
         # The editor knows at once that the agent is gone; what it said is saved now.
         self._drop_target()
         self._turns.finish()
@@ -120,11 +122,10 @@ class Proxy:
 
     # --- from the agent to the editor -----------------------------------------------
 
-    def _from_agent(self, program: duplex.Program) -> None:
+    def _from_agent(self, program: duplex.Program, signals: int) -> None:
         assert program.stdout is not None
-        fd = program.stdout.fileno()
         framing = Framing(hold=_AGENT_HOLD, keep=_AGENT_LINE)
-        while chunk := os.read(fd, _CHUNK):
+        while chunk := _read(program.stdout.fileno(), signals):
             handed: list[bytes] = []
             for piece in framing.feed(chunk):
                 found = observed.message(piece.line) if piece.line is not None else None
@@ -156,6 +157,34 @@ class Proxy:
                 nowhere = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(nowhere, self._target)
                 os.close(nowhere)
+
+
+@contextmanager
+def _woken() -> Iterator[int]:
+    """Gives a descriptor that can be read after each signal.
+
+    A handler runs in the main thread, which is not woken from a read by a signal that comes
+    just before it, or that another thread receives.
+    """
+    ours, pythons = os.pipe()
+    os.set_blocking(pythons, False)
+    before = signal.set_wakeup_fd(pythons, warn_on_full_buffer=False)
+    try:
+        yield ours
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(ours)
+        os.close(pythons)
+
+
+def _read(fd: int, signals: int) -> bytes:
+    """Reads the next bytes, and lets handlers run until they come; none are the end."""
+    while True:
+        ready, _, _ = select.select([fd, signals], [], [])
+        if signals in ready:
+            os.read(signals, _CHUNK)
+        if fd in ready:
+            return os.read(fd, _CHUNK)
 
 
 def write_all(fd: int, data: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import signal
@@ -337,6 +338,19 @@ def test_a_cancel_behind_a_prompt_reaches_the_agent_after_it(repo, editor):
     assert one.until(asked)["result"]["stopReason"] == "cancelled"
     assert one.close() == 0
     assert _talk(repo, _log(repo)[-1]["number"])[-1]["stop_reason"] == "cancelled"
+
+
+def test_a_signal_that_another_thread_gets_reaches_the_agent(editor):
+    """The kernel may choose any thread; the main one, which runs handlers, waits in a read."""
+    one = editor()
+    one.open()
+    pid = one.process.pid
+    thread = max(int(name) for name in os.listdir(f"/proc/{pid}/task"))
+    assert thread != pid
+    tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.syscall(tgkill, pid, thread, int(signal.SIGTERM)) == 0
+    assert one.process.wait(60) == 128 + signal.SIGTERM
 
 
 @contextlib.contextmanager

@@ -137,9 +137,10 @@ class Wire:
         self._ended = self._finished = False
         self._before = set(threading.enumerate())
         patch.setattr(duplex, "start", self._start)
-        # Only the main thread may set handlers.
+        # Only the main thread may set handlers, and what wakes it for them.
         signals = SimpleNamespace(**vars(signal))
         signals.signal = self.handlers.__setitem__
+        signals.set_wakeup_fd = lambda fd, **_: -1
         patch.setattr(proxy, "signal", signals)
         self._proxy = proxy.Proxy(
             words,
