@@ -32,6 +32,17 @@ Operation = Annotated[str, msgspec.Meta(pattern=r"\A[a-z-]{1,20}\Z")]
 _FIRST_YEAR, _LAST_YEAR = 1970, 9998
 
 
+def check_time(text: str) -> None:
+    """Checks a time that has the form of one.
+
+    Raises:
+        ValueError: no calendar has it, as the 30th of February, or it is out of bounds.
+    """
+    year = datetime.datetime.fromisoformat(text).year
+    if not _FIRST_YEAR <= year <= _LAST_YEAR:
+        raise ValueError(f"the year {year} is not between 1970 and 9998")
+
+
 def timestamp(epoch: float) -> str:
     """Returns a time as RFC 3339 in UTC with milliseconds."""
     moment = datetime.datetime.fromtimestamp(
@@ -140,10 +151,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     converted: tuple[Converted, ...] = ()
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a time that no calendar has, as the 30th of February."""
-        year = datetime.datetime.fromisoformat(self.created).year
-        if not _FIRST_YEAR <= year <= _LAST_YEAR:
-            raise ValueError(f"the year {year} is not between 1970 and 9998")
+        """Raises ValueError for a time that no calendar has."""
+        check_time(self.created)
 
 
 class _Version(msgspec.Struct):

@@ -9,7 +9,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import jsontext
-from gitcp.format.checkpoint import Time
+from gitcp.format.checkpoint import Time, check_time
 from gitcp.format.commit import WHO, Commit, converted, pairs, purged, raw_commit
 
 LEDGER_FORMAT = 1
@@ -137,6 +137,7 @@ def decode_record(line: bytes, where: str) -> Record:
             value = fields.pop("value", UNSET)
             rest = msgspec.json.decode(msgspec.json.encode(fields), type=Record)
             record = msgspec.structs.replace(rest, value=value)
+        check_time(record.at)
     except (msgspec.MsgspecError, RecursionError, ValueError) as exc:
         raise CorruptError(
             f"a record of {where} is damaged: {exc}", hint="run `gitcp verify`"

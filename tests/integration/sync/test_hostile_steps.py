@@ -40,7 +40,8 @@ def intent(**more: Any) -> Record:
 
 def result(**more: Any) -> Record:
     given: dict[str, Any] = {"id": "0123456789ab", "attempt": 1, **more}
-    return Record(0, "2026-01-01T00:00:00.000Z", records.RESULT, "main", **given)
+    at = given.pop("at", "2026-01-01T00:00:00.000Z")
+    return Record(0, at, records.RESULT, "main", **given)
 
 
 def empty(repo: Path) -> bytes:
@@ -267,6 +268,7 @@ def test_a_ledger_that_is_not_sound_stays_out(ann, bob):
         "out of order": after(result(id=unknown), intent(id=unknown)),
         "another session": after(intent(), session="other"),
         "an unknown kind": with_line(line.rstrip(b"\n").replace(b"kept", b"later")),
+        "a day that no year has": after(result(id=known, at="2026-02-30T00:00:00Z")),
         "nested too deep": with_line(deep),
         "half a character": with_line(long),
         "bad UTF-8": with_line(line.rstrip(b"\n").replace(b"main", b"\xff")),
