@@ -9,6 +9,7 @@ from gitcp.errors import CorruptError, GitcpError, TransferError
 from gitcp.format import layout, safety
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import show_path
+from gitcp.format.chunked import ChunkedName, read_list
 from gitcp.format.commit import trailers_of
 from gitcp.format.encrypted import encrypted_of
 from gitcp.format.extent import Extent, Extents, held
@@ -134,6 +135,7 @@ class ObjectValidator:
         self._extents = Extents(self._entries_of, self._size_of)
         self._trees: dict[bytes, _Below | Rejection] = {}
         self._commits: dict[bytes, Rejection | None] = {}
+        self._lists: dict[bytes, bool] = {}
         self._read = 0
 
     def line(self, tip: str) -> tuple[list[bytes], Rejection | None]:
@@ -184,7 +186,11 @@ class ObjectValidator:
             rejection = (
                 below if isinstance(below, Rejection) else self._vast(commit.tree)
             )
-            self._commits[oid] = rejection or self._own_too_large(commit.tree)
+            self._commits[oid] = (
+                rejection
+                or self._own_too_large(commit.tree)
+                or self._no_lists(commit.tree)
+            )
         parent = commit.parents[0] if commit.parents else b""
         return self._commits[oid], parent
 
@@ -223,6 +229,37 @@ class ObjectValidator:
                     f" at most {_OWN_LIMIT:,} are allowed"
                 )
         return None
+
+    def _no_lists(self, root: bytes) -> Rejection | None:
+        """Returns what is wrong if `.gitcp/chunks` holds anything but lists of chunks.
+
+        `verify` would report it for as long as the checkpoint is here, and `purge` would
+        not know what to do with it.
+        """
+        path = layout.RESERVED + b"/" + layout.CHUNKS
+        lists = trees.lookup(root, path, self._entries_of)
+        if lists is None or lists.oid not in self._incoming:
+            return None
+        if lists.mode != DIRECTORY:
+            return Rejection(f"{_shown(path)} is not a directory")
+        for name, entry in self._entries_of(lists.oid).items():
+            if entry.oid not in self._lists:
+                self._lists[entry.oid] = self._is_list(entry)
+            if ChunkedName.parse(name) is None or not self._lists[entry.oid]:
+                return Rejection(
+                    f"{_shown(path + b'/' + name)} is not a list of chunks"
+                )
+        return None
+
+    def _is_list(self, entry: trees.Entry) -> bool:
+        if entry.mode != DIRECTORY:
+            return False
+        try:
+            for _ in read_list(entry.oid, self._entries_of):
+                pass
+        except ValueError:
+            return False
+        return True
 
     def _entries_of(self, oid: bytes) -> trees.Tree:
         # New trees have been validated. Our own may be missing from a partial clone.

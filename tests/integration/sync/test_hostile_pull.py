@@ -261,6 +261,29 @@ def test_a_bad_list_is_one_error(forge, hub, bob, what):
     refused(bob)
 
 
+@pytest.mark.parametrize("what", ["name", "file", "group", "chunk", "blob"])
+def test_what_is_no_list_of_chunks_is_refused(forge, hub, bob, what):
+    """`verify` would report it from then on, and `purge` could not go past it."""
+    blob = forge.blob(b"x")
+    group = forge.tree([(TREE, b"000", forge.tree([]))])
+    chunks = forge.tree([(FILE, b"000", blob)])
+    name = ChunkedName(object_id("blob", b"x"), 1).path
+    listed: dict[str, list[Entry]] = {
+        "name": [(TREE, b"xx", forge.tree([(TREE, b"0000", chunks)]))],
+        "file": [(FILE, name, blob)],
+        "group": [(TREE, name, chunks)],
+        "chunk": [(TREE, name, forge.tree([(TREE, b"0000", group)]))],
+    }
+    own = (
+        (FILE, b"chunks", blob)
+        if what == "blob"
+        else (TREE, b"chunks", forge.tree(listed[what]))
+    )
+    forge.into(hub, {REF: forge.checkpoint(own=[own], format=3)})
+    refused(bob)
+    assert invoke(bob, "verify").returncode == 0
+
+
 def test_a_bad_log_is_one_error(forge, hub, bob):
     meta = {
         "format": 1,
