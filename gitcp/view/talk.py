@@ -32,6 +32,8 @@ _TEXT = 2_000_000
 # Bytes of conversations made elsewhere, in all rows together: in memory they take many times
 # more.
 _FOREIGN = 8 * 1024 * 1024
+# How far texts are looked for in a tool's result; a hostile one may nest hundreds.
+_DEEPEST = 20
 _IDS = ("id", "call_id", "callID", "tool_use_id", "tool_call_id")
 _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 _FAILED = frozenset({"error", "cancelled", "failed"})
@@ -228,16 +230,17 @@ def _answer(block: dict[str, Any], calls: dict[str, Step]) -> None:
         step.failed = True
 
 
-def _shown(value: Any) -> str:
-    """Returns the texts in a result of any shape."""
+def _shown(value: Any, deep: int = 0) -> str:
+    """Returns the texts in a result of any shape, but for those that lie too deep."""
     if isinstance(value, str):
         return _text(value)
+    if deep == _DEEPEST or not isinstance(value, list | dict):
+        return ""
     if isinstance(value, list):
-        return "\n".join(filter(None, map(_shown, value)))
-    if isinstance(value, dict):
-        named = (value.get(name) for name in ("text", "output", "content", "response"))
-        return next(filter(None, map(_shown, named)), "")
-    return ""
+        inner = (_shown(one, deep + 1) for one in value)
+        return "\n".join(filter(None, inner))
+    named = (value.get(name) for name in ("text", "output", "content", "response"))
+    return next(filter(None, (_shown(one, deep + 1) for one in named)), "")
 
 
 def _shortened(text: str) -> str:
