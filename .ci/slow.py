@@ -153,6 +153,9 @@ def main() -> int:
     given = parser.parse_args()
     if git("status", "--porcelain", "--", "gitcp", "hooks", "tests"):
         sys.exit("gitcp, hooks or tests differ from HEAD: commit them first")
+    # A shell starts what runs in the background with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     ends = time.monotonic() + 60 * given.minutes if given.minutes else float("inf")
     given.directory.mkdir(parents=True, exist_ok=True)
     table = given.directory / "results.tsv"
