@@ -45,6 +45,11 @@ def safe_path(path: bytes | str) -> str:
     return safe_line(show_path(path) if isinstance(path, bytes) else path)
 
 
+def path_line(path: bytes | str, why: str) -> str:
+    """Returns a path and why it is listed as safe text on one line; both may be a stranger's."""
+    return f"{safe_path(path)} ({safe_line(why)})"
+
+
 def one_line(text: str, width: int = 0) -> str:
     """Returns the first line of a text as safe text, cut to a width if one is given."""
     line = safe(text.strip().split("\n", 1)[0].replace("\t", " "))

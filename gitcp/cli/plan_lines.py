@@ -11,7 +11,7 @@ from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.cli import open_clients
-from gitcp.cli.emit import Output, one_line, safe_line, safe_path
+from gitcp.cli.emit import Output, one_line, path_line, safe_line, safe_path
 from gitcp.cli.layout import age
 from gitcp.cli.render import count, provenance
 from gitcp.errors import GitcpError
@@ -197,16 +197,14 @@ def _remarks(out: Output, workspace: Workspace, plan: RestorePlan) -> list[str]:
             f"  {count(len(held), 'path')} withheld because the checkpoint was"
             " made elsewhere (--trust restores them):"
         )
-        lines += [
-            f"  {'held':<6} {safe_path(item.path)} ({item.reason})" for item in held
-        ]
+        lines += [f"  {'held':<6} {path_line(item.path, item.reason)}" for item in held]
     others = [("left", item) for item in left if item.reason not in HELD]
     lines += [
-        f"  {word:<6} {safe_path(item.path)} ({safe_line(item.reason)})"
+        f"  {word:<6} {path_line(item.path, item.reason)}"
         for word, item in (*others, *(("absent", item) for item in absent))
     ]
     for item in plan.obstacles:
-        lines.append(f"  {'stops':<6} {safe_path(item.path)} ({item.reason})")
+        lines.append(f"  {'stops':<6} {path_line(item.path, item.reason)}")
     lines += _since(plan)
     for call in plan.behind.outside:
         lines.append(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gitcp import Checkpoint
 from gitcp.checkpoints.own_notes import note_of
-from gitcp.cli.emit import Output, one_line, safe, safe_line, safe_path
+from gitcp.cli.emit import Output, one_line, path_line, safe, safe_line, safe_path
 from gitcp.format import tree
 from gitcp.format.log import Decision
 
@@ -109,8 +109,7 @@ def withheld_lines(preview: "Foretold", limit: int = 5) -> list[str]:
             " restores them):"
         )
         lines += [
-            f"  {safe_path(left.path)} ({left.reason})"
-            for left in preview.paths[:limit]
+            f"  {path_line(left.path, left.reason)}" for left in preview.paths[:limit]
         ]
         if len(preview.paths) > limit:
             lines.append(f"  and {len(preview.paths) - limit} more")

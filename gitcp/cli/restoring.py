@@ -17,7 +17,7 @@ from gitcp.checkpoints.restore_plan import RestorePlan
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import before_newest
 from gitcp.cli import open_clients
-from gitcp.cli.emit import Output, safe, safe_line, safe_path
+from gitcp.cli.emit import Output, path_line, safe, safe_line, safe_path
 from gitcp.cli.plan_lines import changes_of, describe, outcome, outdated, stays
 from gitcp.cli.render import (
     count,
@@ -366,7 +366,7 @@ def report(
     resume_line(out, handed)
     say_left(out, left)
     for item in absent:
-        out.note(f"  absent: {safe_path(item.path)} ({item.reason})")
+        out.note(f"  absent: {path_line(item.path, item.reason)}")
 
 
 def refuse_withheld(left: Sequence[Left]) -> None:
@@ -380,7 +380,7 @@ def refuse_withheld(left: Sequence[Left]) -> None:
         raise PartialError(
             f"{count(len(held), 'path')} of a checkpoint that was made elsewhere"
             f" {'was' if len(held) == 1 else 'were'} left out",
-            left=[f"{safe_path(item.path)}: {item.reason}" for item in held],
+            left=[f"{safe_path(item.path)}: {safe_line(item.reason)}" for item in held],
             hint="look at them with `gitcp diff`; repeat the command with --trust to"
             " restore them",
         )
@@ -394,4 +394,4 @@ def say_left(out: Output, left: list[Left]) -> None:
     for item in left:
         if item.reason in HELD:
             continue
-        out.note(f"  left: {safe_path(item.path)} ({item.reason})")
+        out.note(f"  left: {path_line(item.path, item.reason)}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gitcp.cli import outcomes
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_line
 from gitcp.cli.render import count
 from gitcp.errors import BranchMovedError, GitcpError, SecretsFoundError, TransferError
 from gitcp.project.workspace import Workspace
@@ -154,5 +154,5 @@ def _line(one: "Unsent") -> str:
         f"Not sent to {safe(one.remote)} yet: {' and '.join(what) or 'some sessions'}"
     )
     if one.reason:
-        return f"{line} ({safe(one.reason)})"
+        return f"{line} ({safe_line(one.reason)})"
     return f"{line}; the next push is due in {seconds} s"

@@ -2,7 +2,7 @@
 
 import sys
 
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe, safe_line
 from gitcp.cli.layout import age
 from gitcp.project import failed_push
 from gitcp.project.failed_push import FailedPush
@@ -29,5 +29,5 @@ def _warn(out: Output, failed: FailedPush) -> None:
     hint = failed.hint or f"`gitcp push {failed.remote}` tries again"
     out.warn(
         f"sessions were not pushed to {safe(failed.remote)} ({age(failed.at)}):"
-        f" {safe(failed.reason)}\n  {safe(hint)}"
+        f" {safe_line(failed.reason)}\n  {safe(hint)}"
     )

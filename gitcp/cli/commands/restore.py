@@ -9,7 +9,7 @@ from gitcp.checkpoints.open_restore import under_way
 from gitcp.checkpoints.restore_request import RestoreRequest, request_restore
 from gitcp.checkpoints.selectors import select
 from gitcp.cli.commands.ui import at_terminal, can_pick, run_picker
-from gitcp.cli.emit import Output, safe_line, safe_path
+from gitcp.cli.emit import Output, path_line, safe_path
 from gitcp.cli.options import (
     command,
     path_inside,
@@ -287,7 +287,7 @@ def _show_whole(
     for line in step_lines(out, steps.steps):
         out.print(line)
     for item in steps.left:
-        out.print(f"  {'left':<6} {safe_path(item.path)} ({safe_line(item.reason)})")
+        out.print(f"  {'left':<6} {path_line(item.path, item.reason)}")
 
 
 def _write_to(

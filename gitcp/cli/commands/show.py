@@ -16,7 +16,7 @@ from gitcp.checkpoints.selectors import look_up
 from gitcp.checkpoints.turn_of import Turn, spoken_in
 from gitcp.cli import documents
 from gitcp.cli.beside_lines import beside_documents, beside_lines, inside_lines
-from gitcp.cli.emit import Output, one_line, safe, safe_line, safe_path, unstyled
+from gitcp.cli.emit import Output, one_line, path_line, safe, unstyled
 from gitcp.cli.file_lines import (
     changed_files,
     grouped_lines,
@@ -155,12 +155,12 @@ def show_command(
     if skipped:
         out.print(f"\nNot captured ({len(skipped)})")
         for path, reason in skipped[:_LINES]:
-            out.print(f"  {safe_path(path)} ({safe_line(reason)})")
+            out.print(f"  {path_line(path, reason)}")
     if len(skipped) < len(listed):
         out.print("\nDatabases, with the content of their logs")
         for one in listed:
             if one not in skipped:
-                out.print(f"  {safe_path(one.path)} ({safe_line(one.reason)})")
+                out.print(f"  {path_line(one.path, one.reason)}")
 
 
 def _looked_up(

@@ -9,7 +9,7 @@ from gitcp.checkpoints.history import prompt_of
 from gitcp.checkpoints.own_notes import note_of
 from gitcp.checkpoints.selectors import select
 from gitcp.checkpoints.spoken_turns import dialogue
-from gitcp.cli.emit import Output, safe, safe_path
+from gitcp.cli.emit import Output, safe, safe_line, safe_path
 from gitcp.cli.file_lines import stat_lines
 from gitcp.cli.layout import age
 from gitcp.cli.picker.lines import (
@@ -209,7 +209,7 @@ def _reasons(
 def _not_captured(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[Page]:
     """Yields the paths that a checkpoint did not capture, and those a restore would withhold."""
     lines = [
-        Line((Part(f"  {safe_path(path)}"), Part(f"  {safe(reason)}", "dim")))
+        Line((Part(f"  {safe_path(path)}"), Part(f"  {safe_line(reason)}", "dim")))
         for path, reason in left_out_of(checkpoint.skipped())
     ]
     if checkpoint.origin.foreign:

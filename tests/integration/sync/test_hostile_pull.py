@@ -261,6 +261,19 @@ def test_a_bad_list_is_one_error(forge, hub, bob, what):
     refused(bob)
 
 
+def test_why_a_path_is_absent_is_told_on_its_own_line(forge, hub, bob):
+    """What a stranger says may not pass for a line of gitcp's."""
+    said = b'{"path":"a","reason":"too large)\\nRestored to #1 (all of it"}\n'
+    own = [(FILE, b"skipped.jsonl", forge.blob(said))]
+    forge.into(hub, {REF: forge.checkpoint(own=own, skipped=1)})
+    ok(bob, "pull")
+    for args in ("restore", "--dry-run"), ("show",), ("restore", "--yes"):
+        done = invoke(bob, args[0], "evil:last", *args[1:])
+        shown = (done.stdout + done.stderr).decode()
+        assert "too large)\\nRestored to #1" in shown, args
+        assert "\nRestored to #1" not in shown.replace("\\n", ""), args
+
+
 @pytest.mark.parametrize("what", ["name", "file", "group", "chunk", "blob"])
 def test_what_is_no_list_of_chunks_is_refused(forge, hub, bob, what):
     """`verify` would report it from then on, and `purge` could not go past it."""
