@@ -26,6 +26,11 @@ _LEAST_ORDERED = 3
 _ORDERED = 4
 # The signs above the digits of a keyboard, in their order.
 _ROW = bytes.maketrans(b"!@#$%^&*()_+", b"123456789:;<")
+# Letters of a keyboard as places in its rows, none of which another row goes on from.
+_KEYBOARD = bytes.maketrans(
+    b"qwertyuiopasdfghjklzxcvbnm",
+    bytes([*range(128, 138), *range(140, 149), *range(151, 158)]),
+)
 _SHORT, _LONG, _LEAST_SORTS = 8, 16, 3
 _SORTS = bytes(
     97 if one.islower() else 65 if one.isupper() else 48 if one.isdigit() else 33
@@ -59,7 +64,12 @@ _RESERVED = re.compile(
 
 
 def guessable(value: bytes) -> bool:
-    """Whether usual rules for passwords refuse one: eight letters of three sorts, or 16."""
+    """Whether usual rules for passwords refuse one: eight letters of three sorts, or 16.
+
+    So are keys of a keyboard in their order, however many.
+    """
+    if 2 * len(_without_order(value.translate(_KEYBOARD))) < len(value):
+        return True
     if len(value) >= _LONG:
         return False
     sorts = len({*value.translate(_SORTS)})

@@ -84,8 +84,10 @@ _WHOLE = re.compile(
 # With this, it is the id of a message; with a colon before both, a user of a host.
 _OF_HOST = re.compile(rb"@[\w-]+(?:\.[\w-]+)+")
 _HEX = re.compile(rb"[0-9a-f]+|[0-9A-F]+")
-# A cloud resource's id.
-_ID = re.compile(rb"(?!(?:[sra]k|pat|tok|api)-)[a-z]{1,5}-[a-z0-9]{8,24}")
+# A cloud resource's id; an account of an OpenStack object store.
+_ID = re.compile(
+    rb"(?!(?:[sra]k|pat|tok|api)-)[a-z]{1,5}-[a-z0-9]{8,24}|AUTH_[0-9a-f]{32}"
+)
 _UUID = re.compile(rb"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # The cost of judging a shape, in bytes scanned.
 _JUDGED = 300

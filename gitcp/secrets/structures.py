@@ -58,7 +58,8 @@ _HEADER = re.compile(
     rb"(?:[a-z][\w-]{1,30}[ \t]{1,4})?)"
     rb"(?P<value>[a-z0-9_.~+/=:-]{16,4000})"
 )
-_PARAMETERS = re.compile(rb"[ \t]{1,4}[A-Za-z]{2,20}=")
+# A scheme, behind which its parameters follow, or which a program joins with them.
+_ONLY_SCHEME = re.compile(rb"[ \t]{1,4}(?:[A-Za-z]{2,20}=|[\"'][ \t]{0,4}[+.,)]|,)")
 _SCHEMES = Words(b"bearer", b"basic", b"authorization", b"ssws", b"apikey", b"flyv1")
 # Schemes that count only if one of the others is there as well.
 _FEWER_SCHEMES = Words(b"bot", b"geniekey", b"splunk", b"negotiate", b"token token=")
@@ -127,8 +128,7 @@ def headers(text: Text, spend: Spend) -> Iterator[Token]:
         value = data[start:end]
         if not heuristics.irregular(value) or not heuristics.proof(value):
             continue
-        if _PARAMETERS.match(data, end):
-            # It is a scheme, and its parameters follow.
+        if _ONLY_SCHEME.match(data, end):
             continue
         password = heuristics.credentials(value)
         if password is None or not examples.made_up(text, password, start, spend):
@@ -369,7 +369,8 @@ def _sound_wif(value: bytes) -> bool:
         number = number * 58 + _ALPHABET.index(letter)
     raw = number.to_bytes((number.bit_length() + 7) // 8, "big")
     twice = hashlib.sha256(hashlib.sha256(raw[:-4]).digest()).digest()
-    return twice[:4] == raw[-4:]
+    # A version, 32 bytes, perhaps the sign that the public key is compressed, a checksum.
+    return twice[:4] == raw[-4:] and raw[33:-4] in {b"", b"\x01"}
 
 
 def _sound_stellar(value: bytes) -> bool:

@@ -8,7 +8,9 @@ ones.
 import base64
 import binascii
 import itertools
+import math
 import re
+import string
 from collections import Counter
 
 from gitcp.secrets import chance
@@ -92,6 +94,9 @@ _LEAST_REPLACED = 2
 _SURELY_WORDS = -0.4
 # In longer values chance puts such letters side by side.
 _LONGEST_TYPED = 32
+_MIDDLE_ROW = b"asdfghjkl"
+_LEAST_AT_REST = 10
+_MUCH_MORE = 2.5
 _ROWS = re.compile(
     rb"(?i)qwer|wert|erty|rtyu|tyui|yuio|uiop|asdf|sdfg|dfgh|fghj|ghjk|hjkl|zxcv|xcvb|cvbn|vbnm"
 )
@@ -125,8 +130,27 @@ def says_itself(value: bytes) -> bool:
 
 
 def typed(value: bytes) -> bool:
-    """Whether a value of up to 32 letters holds four neighbours in a row of a keyboard."""
-    return len(value) <= _LONGEST_TYPED and _ROWS.search(value) is not None
+    """Whether a person typed a value of up to 32 letters without aim.
+
+    Four neighbours in a row of a keyboard show that, and more letters of the middle row than
+    one in a thousand random values has.
+    """
+    if len(value) > _LONGEST_TYPED:
+        return False
+    if _ROWS.search(value) is not None:
+        return True
+    letters = value.translate(None, string.digits.encode())
+    if not letters.translate(None, b"abcdef"):
+        # Of the letters of hexadecimal digits, three of six are in that row.
+        return False
+    at_rest = len(letters) - len(letters.translate(None, _MIDDLE_ROW))
+    expected = len(letters) * len(_MIDDLE_ROW) / 26
+    return (
+        letters.isalpha()
+        and letters.islower()
+        and len(letters) >= _LEAST_AT_REST
+        and at_rest >= expected + _MUCH_MORE * math.sqrt(expected)
+    )
 
 
 def _made_of_words(value: bytes) -> bool:

@@ -15,6 +15,7 @@ from tests.support.sample_secrets import sample_secrets
 SCANNER = Scanner(Fingerprints(b"k" * 32))
 TOKEN = sample_secrets()["github"][0]
 ALPHABET = string.ascii_letters + string.digits
+SMALL = string.ascii_lowercase + string.digits
 
 
 def values(data):
@@ -505,6 +506,15 @@ CLEAN = {
         "ovNVJpTLbe9Oy5/tqPwZA 2a+mJxW+b6V1VNq8sXF1rNZMrN2VlT9dsB7rffaEe+PDZSJj/filGFgU5ys1B04Eam"
     ),
     "a word spelt with a digit": '"adminPass": "seekr3t"; "rabbit://bob:s3kret@db.internal/a"',
+    "an account of an object store": "/v1/AUTH_4ebe3039674d4864a11fe0864ae4d905/images",
+    "a scheme that a program joins with the rest": (
+        "headers = {'Authorization': 'AWS4-HMAC-SHA256 ' + ', '.join(parts)}"
+    ),
+    "a key with a checksum, and a byte too many": (
+        '"KxuACDviz8Xvpn1xAh9MfopySZNuyajYMZWz16Dv2mHHryznWUp3"'
+    ),
+    "letters typed without aim": "client_secret = 'sldvafkjw34509s8dfsdf'",
+    "the keys of a keyboard in their order": "passwordSymbols = 'qwerty!@#$%^123456'",
     "a format's sign": '<magic value="-----BEGIN PRIVATE KEY-----" offset="0"/>\n' * 9,
 }
 
@@ -590,6 +600,9 @@ ALIKE = {
         f"https://i.embed.internal/1/image?key={''.join(random.Random(56).choices(ALPHABET, k=40))}"
     ),
     "a key beside a word for one": f'api_key = "{random.Random(42).randbytes(32).hex()}"',
+    "a token of small letters": f"token = {''.join(random.Random(93).choices(SMALL, k=24))}",
+    "a scheme whose value ends a string": f"'Authorization: Acme {random_base64(30, 94)} '",
+    "an account with a token behind it": f"AUTH_token_{random.Random(95).randbytes(16).hex()}",
     "a header": f"Authorization: foo.{random_base64(30, 8)}",
 }
 
