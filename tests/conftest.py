@@ -61,6 +61,12 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return found if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else found + 1
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Gives a slow test half an hour, unless it says how long it may take."""
+    if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.timeout(1800))
+
+
 def pytest_collection_finish() -> None:
     """Spares the garbage collector what stays until the end."""
     gc.collect()
