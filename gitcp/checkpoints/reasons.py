@@ -1,6 +1,6 @@
 """Gathers the reasons of a work tree: what led to its present state."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -46,14 +46,15 @@ def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
     newest: Checkpoint | None = None
     for checkpoint in _newest_of_sessions(workspace):
         newest = newest or checkpoint
-        if checkpoint.origin.logs is not None:
+        if recorded_at(checkpoint) is not None:
             elsewhere.append(checkpoint)
             continue
-        task = task or checkpoint.manifest.task
         try:
-            entries |= dict.fromkeys(reversed(checkpoint.decisions()))
+            decisions = checkpoint.decisions()
         except CorruptError:
             continue
+        task = task or task_in(decisions)
+        entries |= dict.fromkeys(reversed(decisions))
     listed = sorted(entries, key=lambda entry: entry.at or "", reverse=True)
     once = _without_repetitions(listed)
     return Reasons(
@@ -63,6 +64,24 @@ def of_work_tree(workspace: Workspace, *, pending: bool = False) -> Reasons:
         tuple(elsewhere),
         _taken_back(workspace, once, newest),
     )
+
+
+def recorded_at(checkpoint: Checkpoint) -> str | None:
+    """Returns where what a checkpoint says was recorded; None if it was here.
+
+    A checkpoint made elsewhere says something even without logs: its note, its position.
+    """
+    origin = checkpoint.origin
+    return origin.logs or (None if origin.here else origin.where)
+
+
+def task_in(entries: Sequence[Decision]) -> str | None:
+    """Returns the newest task of a decision log.
+
+    checkpoint.json has it as well, but a stranger can write one that no log holds: no
+    seal covers it.
+    """
+    return next((one.text for one in reversed(entries) if one.kind == "task"), None)
 
 
 def _without_repetitions(entries: list[Decision]) -> tuple[Decision, ...]:

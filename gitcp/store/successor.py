@@ -233,7 +233,11 @@ class Successor:
         return Files(oid, **counts, captured=files.captured)
 
     def _carried(self) -> Carried:
-        carried = Carried.of(self._logs_of.manifest if self._logs_of else None)
+        before = self._logs_of
+        carried = Carried.of(before.manifest if before else None)
+        if before is not None and before.log_tree is None:
+            # A stranger's record may name logs, or a task, that no log of it holds.
+            carried = Carried(position=carried.position, metadata=carried.metadata)
         tasks = [entry.text for entry in self._draft.decisions if entry.kind == "task"]
         return carried._replace(
             conversation=self._conversation() or carried.conversation,

@@ -59,7 +59,7 @@ def context_command(
                 "schema": "gitcp.context/1",
                 "checkpoint": checkpoint.id,
                 "context": text,
-                "origin": checkpoint.origin.logs,
+                "origin": reasons.recorded_at(checkpoint),
                 "tokens": {"context": own, "total": whole, "window": window},
                 "fits": None if window is None else not too_large,
             }
