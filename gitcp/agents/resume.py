@@ -147,7 +147,7 @@ def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
     names = _names_beside(checkpoint, held.source)
     foreign = is_foreign(checkpoint)
     if foreign:
-        _refuse_if_large(checkpoint, [held.source, *names.values()])
+        refuse_if_large(checkpoint, [held.source, *names.values()])
     content = checkpoint.conversation()
     beside = {short: checkpoint.conversation(name) for short, name in names.items()}
     if foreign:
@@ -285,7 +285,7 @@ def _names_beside(checkpoint: Checkpoint, source: str) -> dict[str, str]:
     return names
 
 
-def _refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
+def refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
     """Raises if a conversation made elsewhere is too large to rebuild; reads none of it."""
     checkpoint.refuse_if_vast()
     size = sum(

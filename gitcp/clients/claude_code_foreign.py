@@ -15,6 +15,7 @@ from gitcp.clients import known
 from gitcp.clients.known import ANYTHING, Names, either, number, one_of, text_or, word
 
 _CALL = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
 def _call(value: Any) -> str | None:
@@ -119,11 +120,34 @@ _COMPACTED = {"trigger": word, "preTokens": number, "postTokens": number}
 
 def rebuilt(content: bytes, session: str, directory: Path) -> bytes:
     """Returns a transcript under a new session's id, with new ids of its records."""
-    return known.lines(_rebuilt(content, session, directory))
-
-
-def _rebuilt(content: bytes, session: str, directory: Path) -> Iterator[dict[str, Any]]:
     names = Names(lambda: str(uuid.uuid4()))
+    return known.lines(_rebuilt(content, session, directory, names))
+
+
+def rebuilt_in_place(content: bytes, session: str, directory: Path) -> bytes:
+    """Returns a transcript likewise, each time with the same ids of its records.
+
+    Records that follow it are stored behind it, and name their parents in it.
+    """
+    return known.lines(_rebuilt(content, session, directory, _SameIds(session)))
+
+
+class _SameIds(Names):
+    """Ids that are UUIDs stay; any other id becomes one that depends on nothing else."""
+
+    def __init__(self, session: str) -> None:
+        super().__init__(lambda: str(uuid.uuid4()))
+        self._space = uuid.uuid5(uuid.NAMESPACE_OID, session)
+
+    def new(self, old: Any) -> str:
+        if not isinstance(old, str) or re.fullmatch(_UUID, old):
+            return super().new(old) if not isinstance(old, str) else old
+        return str(uuid.uuid5(self._space, old))
+
+
+def _rebuilt(
+    content: bytes, session: str, directory: Path, names: Names
+) -> Iterator[dict[str, Any]]:
     chain = known.Chain(names)
     for record in known.objects(content):
         parent, ident = record.get("parentUuid"), record.get("uuid")

@@ -180,6 +180,8 @@ class Chain:
         new = self._names.new(old)
         if isinstance(old, str):
             self._kept[old] = new
+        # A record that was added after an earlier rebuild names its parent by the new id.
+        self._kept.setdefault(new, new)
         return new
 
     def leave_out(self, old: Any, parent: Any) -> None:

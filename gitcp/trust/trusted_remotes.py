@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import msgspec
 
 from gitcp import durable
+from gitcp.at_fork import computed
 from gitcp.errors import CorruptError, GitFailedError, UsageError
 from gitcp.git.repository import Repository
 from gitcp.store.checkpoint import Checkpoint
@@ -171,19 +172,41 @@ def _add(repository: Repository, notes: list[_Note]) -> None:
 
 def is_trusted(store: Store, found: Checkpoint) -> bool:
     """Whether the part of a checkpoint made elsewhere came from a trusted remote."""
-    if not found.origin.foreign:
-        return True
-    allowed = trusted(store.repository)
-    return bool(allowed) and _came_from(store, found) in allowed
+    return found in Trusting(store)
 
 
-def _came_from(store: Store, found: Checkpoint) -> str | None:
+class Trusting:
+    """Answers `is_trusted` for many checkpoints of a store, as things are now."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def __contains__(self, found: Checkpoint) -> bool:
+        if not found.origin.foreign:
+            return True
+        allowed = self._allowed
+        if not allowed:
+            return False
+        return _came_from(self._store, found, self._came) in allowed
+
+    @computed
+    def _allowed(self) -> list[str]:
+        return trusted(self._store.repository)
+
+    @computed
+    def _came(self) -> Mapping[str, str]:
+        return _commits(self._store)
+
+
+def _came_from(
+    store: Store, found: Checkpoint, came: Mapping[str, str] | None = None
+) -> str | None:
     """Returns the address that the part made elsewhere came from, if known.
 
     A checkpoint made here has the same origin as the one before it, unless it was made by a
     restore or fork: those have notes of their own.
     """
-    came = _commits(store)
+    came = _commits(store) if came is None else came
     for one in store.line(found):
         url = came.get(one.commit)
         if url is not None:

@@ -125,6 +125,7 @@ def test_on_another_machine(project, server, tmp_path):
         done = run_gitcp(where, verb, "origin")
         assert done.returncode == 0, done.stderr
     other = tmp_path / "elsewhere"
+    assert run_gitcp(other, "trust", "origin").returncode == 0
     run(there, other, server, agent_session)
     assert (other / "work.txt").read_text() == "begun\nmore\n"
     sent = server.messages("Go on")

@@ -11,7 +11,7 @@ import msgspec
 from claude_agent_sdk import fold_session_summary, project_key_for_directory
 
 from gitcp import at_fork
-from gitcp.adapters.claude_sdk import keys, records
+from gitcp.adapters.claude_sdk import foreign, keys, records
 from gitcp.adapters.claude_sdk.keys import MAIN, Key
 from gitcp.errors import BusyError, GitFailedError, NotFoundError, StorageError
 from gitcp.format import jsontext, layout, log
@@ -59,13 +59,18 @@ class GitcpSessionStore:
     record that is there already, by its uuid, is not stored twice; one that comes again
     with another content takes the old one's place.
 
+    A session that was made elsewhere (pulled, imported) is neither listed nor loaded, unless
+    it came from a remote that the user trusts (`gitcp trust`), or `trust` is true. Then it
+    is rebuilt from known fields, without permission modes, file histories and subagents.
+
     Raises:
         NotARepositoryError: the directory holds something else.
         UnsupportedRepositoryError: gitcp cannot serve the repository.
     """
 
-    def __init__(self, path: "str | os.PathLike[str]") -> None:
+    def __init__(self, path: "str | os.PathLike[str]", *, trust: bool = False) -> None:
         self._store = store_at(path)
+        self._trust = trust
         self._following = Following(self._store.repository)
         self._seen = records.Seen(self._store.repository.form)
         self._reset_after_fork()
@@ -95,6 +100,7 @@ class GitcpSessionStore:
         """Returns all records, equal to what was appended; None if there are none.
 
         Raises:
+            UsageError: the session was made elsewhere, and is not trusted.
             CorruptError: something stored is damaged.
         """
         return await _in_thread(lambda: self._load(key))
@@ -137,6 +143,7 @@ class GitcpSessionStore:
 
         Raises:
             NotFoundError: no project in this store has the session.
+            UsageError: the session was made elsewhere, and is not trusted.
         """
         target = Key(project_key_for_directory(directory), session_id)
         return await _in_thread(lambda: self._adopt(target))
@@ -197,7 +204,7 @@ class GitcpSessionStore:
         if summary is not None:
             before = {"session_id": where.session, "mtime": 0, "data": summary}
         elif tip is not None:
-            added = [*self._read(tip, MAIN), *added]
+            added = [*_stored(tip, MAIN), *added]
         key: Any = {"project_key": where.project, "session_id": where.session}
         folded = fold_session_summary(before, key, added)  # type: ignore[arg-type]
         raw = records.encode({"claude_agent_sdk": {"summary": folded["data"]}})
@@ -211,11 +218,13 @@ class GitcpSessionStore:
         tip = self._store.tip(name, MAIN)
         if tip is None or not _holds(tip, source):
             return None
-        return self._read(tip, source)
+        if not foreign.is_foreign(tip):
+            return _stored(tip, source)
+        self._allowed().check(tip)
+        return _rebuilt(tip, key["session_id"]) if source == MAIN else None
 
-    def _read(self, tip: Checkpoint, source: str) -> list[Any]:
-        raw = tip.conversation(source)
-        return records.read(raw, f"{source} in {tip.session}")
+    def _allowed(self) -> foreign.Allowed:
+        return foreign.Allowed(self._store, trust=self._trust)
 
     def _sessions(self, project: str | None) -> Iterator[tuple[Key, Checkpoint]]:
         """Yields the sessions that hold a main transcript; None for all projects."""
@@ -235,12 +244,15 @@ class GitcpSessionStore:
                 yield key, tip
 
     def _list(self, project: str) -> "list[SessionStoreListEntry]":
+        allowed = self._allowed()
         return [
             {"session_id": key.session, "mtime": _mtime(tip)}
             for key, tip in self._sessions(project)
+            if tip in allowed
         ]
 
     def _summaries(self, project: str) -> "list[SessionSummaryEntry]":
+        allowed = self._allowed()
         return [
             {
                 "session_id": key.session,
@@ -249,12 +261,12 @@ class GitcpSessionStore:
             }
             for key, tip in self._sessions(project)
             # The SDK makes the summary of one that is not in this list by itself.
-            if (data := _summary_in(tip)) is not None
+            if tip in allowed and (data := _summary_in(tip)) is not None
         ]
 
     def _subkeys(self, key: "SessionListSubkeysKey") -> list[str]:
         tip = self._store.tip(Key(key["project_key"], key["session_id"]).name, MAIN)
-        return [] if tip is None else list(_subpaths(tip))
+        return [] if tip is None or foreign.is_foreign(tip) else list(_subpaths(tip))
 
     def _delete(self, key: "SessionKey") -> None:
         self._following.now()
@@ -313,12 +325,26 @@ class GitcpSessionStore:
                 hint="`gitcp sessions` lists what there is; pull the session if it is"
                 " missing",
             )
-        _, tip = max(found, key=lambda one: _mtime(one[1]))
-        copied = self._add(target, MAIN, self._read(tip, MAIN))
+        allowed = self._allowed()
+        wanted = [one for one in found if one[1] in allowed] or found
+        _, tip = max(wanted, key=lambda one: _mtime(one[1]))
+        if foreign.is_foreign(tip):
+            allowed.check(tip)
+            return self._add(target, MAIN, _rebuilt(tip, target.session))
+        copied = self._add(target, MAIN, _stored(tip, MAIN))
         for subpath in _subpaths(tip):
             source = keys.source_of(subpath)
-            copied += self._add(target, source, self._read(tip, source))
+            copied += self._add(target, source, _stored(tip, source))
         return copied
+
+
+def _stored(tip: Checkpoint, source: str) -> list[Any]:
+    return records.read(tip.conversation(source), f"{source} in {tip.session}")
+
+
+def _rebuilt(tip: Checkpoint, session: str) -> list[Any]:
+    raw = foreign.rebuilt(tip, MAIN, session)
+    return records.read(raw, f"{MAIN} in {tip.session}")
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

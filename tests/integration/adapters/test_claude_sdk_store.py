@@ -463,6 +463,98 @@ def test_a_session_of_another_directory_is_adopted(store, tmp_path):
     run(work())
 
 
+# --- what was made elsewhere ---------------------------------------------------------
+
+
+def spoken(uuid: str, parent: str | None, text: str, **more: Any) -> Any:
+    return {
+        "type": "user",
+        "uuid": uuid,
+        "parentUuid": parent,
+        "permissionMode": "bypassPermissions",
+        "sessionId": "theirs",
+        "cwd": "/theirs",
+        "message": {"role": "user", "content": text},
+        **more,
+    }
+
+
+@pytest.fixture
+def pulled(tmp_path: Path) -> Path:
+    """A clone with a session of another clone's store, as it is pulled."""
+    hub, ann, bob = (tmp_path / name for name in ("hub", "ann", "bob"))
+    git(tmp_path, "init", "--quiet", "--bare", str(hub))
+    for clone in (ann, bob):
+        git(tmp_path, "clone", "--quiet", str(hub), str(clone))
+        (clone / "a").write_text(clone.name)
+        commit_all(clone)
+    theirs = GitcpSessionStore(ann)
+
+    async def work() -> None:
+        await theirs.append(KEY, [{"type": "permission-mode", "permissionMode": "x"}])
+        await theirs.append(KEY, [spoken("u1", None, "one"), entry(2)])
+        await theirs.append(SUB, [entry(3)])
+
+    run(work())
+    ok(ann, "push")
+    ok(bob, "pull")
+    return bob
+
+
+def test_a_strangers_session_is_no_session_of_the_sdk(pulled, tmp_path):
+    """The SDK resumes what is listed first, and takes the permission mode from it."""
+    store = GitcpSessionStore(pulled)
+    project = KEY["project_key"]
+
+    async def work() -> None:
+        assert await store.list_sessions(project) == []
+        assert await store.list_session_summaries(project) == []
+        assert await store.list_subkeys(KEY) == []
+        with pytest.raises(UsageError, match="made elsewhere"):
+            await store.load(KEY)
+        with pytest.raises(UsageError, match="made elsewhere"):
+            await store.adopt(SID, str(tmp_path))
+        await store.append(KEY, [entry(4)])
+        with pytest.raises(UsageError, match="made elsewhere"):
+            await store.load(KEY)
+        # One's own beside it is as before.
+        own: Any = {**KEY, "session_id": SID.replace("1", "2")}
+        await store.append(own, [entry(5)])
+        assert [one["session_id"] for one in await store.list_sessions(project)] == [
+            own["session_id"]
+        ]
+
+    run(work())
+
+
+@pytest.mark.parametrize("how", ["option", "remote"])
+def test_a_trusted_session_is_rebuilt_and_goes_on(pulled, tmp_path, how):
+    if how == "remote":
+        ok(pulled, "trust", "origin")
+    store = GitcpSessionStore(pulled, trust=how == "option")
+
+    async def work() -> None:
+        assert len(await store.list_sessions(KEY["project_key"])) == 1
+        [said] = await store.load(KEY)
+        assert said["message"] == {"role": "user", "content": "one"}
+        assert said["sessionId"] == SID
+        assert not {"permissionMode", "n"} & said.keys()
+        assert said["uuid"] != "u1"
+        assert await store.load(SUB) is None
+        new = "00000000-0000-4000-8000-000000000009"
+        await store.append(KEY, [spoken(new, said["uuid"], "two")])
+        first, second = await store.load(KEY)
+        assert first == said
+        assert (second["uuid"], second["parentUuid"]) == (new, said["uuid"])
+        assert await store.adopt(SID, str(tmp_path)) == 2
+        key: Any = {**KEY, "project_key": project_key_for_directory(str(tmp_path))}
+        assert await store.load(key) == [first, second]
+
+    run(work())
+    kept = f"claude-sdk@{project_key_for_directory(str(tmp_path))}@{SID}:last"
+    assert "permissionMode" not in str(ok(pulled, "messages", kept))
+
+
 def test_many_tasks_append_to_many_sessions_at_once(store):
     async def one(session: str) -> None:
         key: Any = {**KEY, "session_id": session}
@@ -589,11 +681,13 @@ def test_a_fresh_store_and_an_old_client_read_the_same_bytes(store, place, tmp_p
 
 
 def test_a_session_moves_with_the_repository(repo, tmp_path):
-    """Refs are fetched by plain git, and resume from there."""
+    """Refs are fetched by plain git, and resume from there for who trusts them."""
     commit_all(repo)
-    run(GitcpSessionStore(repo).append(KEY, [entry(1)]))
+    uuid = "00000000-0000-4000-8000-000000000001"
+    run(GitcpSessionStore(repo).append(KEY, [spoken(uuid, None, "one")]))
     other = tmp_path / "other"
     git(tmp_path, "clone", "--quiet", str(repo), str(other))
     git(other, "fetch", "--quiet", "origin", "refs/gitcp/s/*:refs/gitcp/s/*")
-    assert run(GitcpSessionStore(other).load(KEY)) == [entry(1)]
+    [said] = run(GitcpSessionStore(other, trust=True).load(KEY))
+    assert (said["uuid"], said["message"]["content"]) == (uuid, "one")
     assert isinstance(open_workspace(other).store, Store)
