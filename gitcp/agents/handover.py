@@ -15,9 +15,11 @@ from gitcp.errors import NothingToDoError, UsageError
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
-# How a conversation continues: its own client has it; its own client gets an exact copy;
-# every message is converted for another client; another client gets a file to read.
-IN_PLACE, VERBATIM, CONVERTED, TOLD = "in-place", "verbatim", "converted", "told"
+# How a conversation continues: its own client has it; its own client gets an exact copy, or
+# one of known fields only; every message is converted for another client; another client
+# gets a file to read.
+IN_PLACE, VERBATIM, REBUILT = "in-place", "verbatim", "rebuilt"
+CONVERTED, TOLD = "converted", "told"
 _FOLDER = "handed-over"
 
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 import click
 
 from gitcp.agents import handover, resume
-from gitcp.agents.handover import CONVERTED, IN_PLACE, TOLD, VERBATIM, HandedOver
+from gitcp.agents.handover import (
+    CONVERTED,
+    IN_PLACE,
+    REBUILT,
+    TOLD,
+    VERBATIM,
+    HandedOver,
+)
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.selectors import select
@@ -26,6 +33,7 @@ if TYPE_CHECKING:
 _HOW = {
     IN_PLACE: "its client still has it",
     VERBATIM: "word for word, as a copy",
+    REBUILT: "rebuilt from its messages and tool results",
     CONVERTED: "each message with its role, its text, its tool calls and their results",
     TOLD: "as a text to read, with decisions and dead ends",
 }
@@ -76,6 +84,11 @@ def resume_command(
         )
         return
     out.tell(f"{name_of(out, chosen)} in {title_of(client.name)}: {_HOW[done.how]}")
+    if resume.is_foreign(chosen):
+        out.tell(
+            f"  the conversation is {whose(chosen)}; records that approve or run"
+            " something were left out"
+        )
     for what, number in sorted(done.left.items()):
         out.note(f"  left out: {number} {safe_line(what)}")
     at_terminal = sys.stdin.isatty() and sys.stderr.isatty() and sys.stdout.isatty()
@@ -136,4 +149,5 @@ def _continued(
             f"{client.title} cannot continue the conversation of {chosen.id}",
             hint="name another client: --with AGENT",
         )
-    return HandedOver(resumption, VERBATIM, {})
+    how = REBUILT if resume.is_foreign(chosen) else VERBATIM
+    return HandedOver(resumption, how, {})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,11 @@ def test_what_was_made_elsewhere_goes_to_no_client_without_asking(ann, bob, seal
     written = rollout(sealed)
     assert texts(written) == ["hello there"]
     assert b"bypassPermissions" not in written
+    assert ok(bob, "resume", "work:1", "--trust")["how"] == "rebuilt"
+    for options in ([], ["--with", "codex"]):
+        said = invoke(bob, "resume", "work:1", "--trust", *options).stderr.decode()
+        assert re.search(r"the conversation is (by .*, )?from origin; records", said)
+        assert "word for word" not in said
 
 
 @pytest.mark.parametrize(("answer", "starts"), [("y", True), ("n", False), ("", False)])
