@@ -824,6 +824,24 @@ def test_a_transcript_without_an_end_is_not_read(agent, repo, kind):
     assert stored(agent) == held
 
 
+@pytest.mark.parametrize("client", ["claude-code", "codex", "gemini", "qwen"])
+def test_a_pipe_for_a_transcript_costs_no_client_its_checkpoint(repo, tmp_path, client):
+    """Codex's beginning of a rollout was read before anything asked what it is."""
+    pipe = tmp_path / "2026" / "01" / "01" / "rollout-x.jsonl"
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    (repo / "new").write_text("2")
+    payload = {"session_id": "s", "cwd": str(repo), "transcript_path": str(pipe)}
+    event = "AfterAgent" if client == "gemini" else "Stop"
+    raw = json.dumps({**payload, "hook_event_name": event}).encode()
+    done = run_gitcp(repo, "hook", client, event, input=raw)
+    assert done.returncode == 0
+    log = (repo / ".git" / "gitcp" / "hooks.log").read_text()
+    assert "OutOfTimeError" not in log
+    listed = run_gitcp(repo, "log", "--all", "--json")
+    assert json.loads(listed.stdout)["checkpoints"]
+
+
 # --- while a restore is open --------------------------------------------------------------
 
 # client -> its hooks as a session and a turn begin, and after a turn
