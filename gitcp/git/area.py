@@ -30,7 +30,8 @@ def check(top: Path, access: Access) -> None:
     """Checks the directory `gitcp` of a git directory; it may be missing.
 
     Raises:
-        UnsupportedRepositoryError: the directory is or holds a link, or belongs to another user.
+        UnsupportedRepositoryError: the directory or something in it is a link, or belongs to
+            another user.
     """
     try:
         status = os.lstat(top)
@@ -39,15 +40,19 @@ def check(top: Path, access: Access) -> None:
     _check_one(top, status, access)
     try:
         with os.scandir(top) as entries:
-            link = next((one.path for one in entries if one.is_symlink()), None)
+            for one in entries:
+                if one.is_symlink():
+                    raise _is_a_link(one.path)
+                # It may be gone: other processes are at work.
+                with suppress(FileNotFoundError):
+                    inner = one.stat(follow_symlinks=False)
+                    _check_owner(one.path, inner, access)
     except PermissionError as exc:
         raise UnsupportedRepositoryError(
             f"{top} is not open to your group: it was created before the"
             " repository was shared",
             hint="ask its owner to run `gitcp save`, or any other command that writes",
         ) from exc
-    if link is not None:
-        raise _is_a_link(link)
 
 
 def make(top: Path, directory: Path, access: Access) -> None:
@@ -86,6 +91,10 @@ def _check_one(path: Path, status: os.stat_result, access: Access) -> None:
             f"{path} is not a directory",
             hint="move it away: gitcp creates a directory of this name",
         )
+    _check_owner(path, status, access)
+
+
+def _check_owner(path: str | Path, status: os.stat_result, access: Access) -> None:
     if status.st_uid != os.geteuid() and not access.shared:
         raise UnsupportedRepositoryError(
             f"{path} belongs to another user (uid {status.st_uid}), and the repository"

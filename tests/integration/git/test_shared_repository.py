@@ -271,6 +271,20 @@ def test_without_the_setting_another_users_directory_is_refused_in_words(place):
         assert "core.sharedRepository" in out
 
 
+@needs_root
+@pytest.mark.parametrize("name", ["key", "numbers.lock", "redo", "scan"])
+def test_neither_is_another_users_file_in_ones_own_directory(repo, name):
+    gitcp.open(repo).session("main").save(note="one")
+    path = repo / ".git/gitcp" / name
+    if name == "redo":
+        path.mkdir(exist_ok=True)
+    os.chown(path, 4_711, -1)
+    with pytest.raises(UnsupportedRepositoryError, match=rf"{name} belongs to another"):
+        gitcp.open(repo).session("main").save(note="two", allow_empty=True)
+    git(repo, "config", "core.sharedRepository", "group")
+    gitcp.open(repo).session("main").save(note="two", allow_empty=True)
+
+
 # --- links and strange places ---------------------------------------------------------
 
 
