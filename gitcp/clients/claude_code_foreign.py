@@ -14,7 +14,7 @@ from typing import Any
 from gitcp.clients import known
 from gitcp.clients.known import ANYTHING, Names, either, number, one_of, text_or, word
 
-_CALL = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_CALL = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,127}")
 _UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 
 
@@ -194,7 +194,7 @@ def _spoken(kind: str, record: dict[str, Any], names: Names) -> dict[str, Any] |
         usage = {"input_tokens": 0, "output_tokens": 0}
         given = message.get("usage")
         spoken = {
-            **known.fields(message, {"id": word, "model": word}),
+            **known.fields(message, {"id": known.ident, "model": word}),
             "type": "message",
             **spoken,
             **known.fields(message, {"stop_reason": word}),

@@ -13,10 +13,10 @@ from gitcp.clients import known
 from gitcp.clients.known import one_of, word
 
 _TEXT = {"type": one_of("text"), "text": str}
-_CALL = {"type": one_of("tool_use"), "id": word, "name": word, "input": dict}
+_CALL = {"type": one_of("tool_use"), "id": known.ident, "name": word, "input": dict}
 _RESULT = {
     "type": one_of("tool_result"),
-    "tool_use_id": word,
+    "tool_use_id": known.ident,
     "name": word,
     "content": known.ANYTHING,
     "is_error": bool,
@@ -39,7 +39,7 @@ def _rebuilt(content: bytes) -> Iterator[dict[str, Any]]:
         role = one_of("user", "assistant")(message.get("role"))
         blocks = [block for block in _blocks(message.get("content")) if block]
         if role is not None and blocks:
-            ident = word(message.get("id")) or f"msg_{secrets.token_hex(4)}"
+            ident = known.ident(message.get("id")) or f"msg_{secrets.token_hex(4)}"
             stamp = known.number(message.get("ts")) or 0
             yield {"id": ident, "role": role, "content": blocks, "ts": stamp}
 

@@ -59,7 +59,7 @@ _SPEAKERS = one_of("user", "assistant")
 _ITEMS: dict[str, Any] = {
     "message": _needs(
         {
-            "id": word,
+            "id": known.ident,
             "role": _SPEAKERS,
             "content": [_block],
             "phase": word,
@@ -70,7 +70,7 @@ _ITEMS: dict[str, Any] = {
     ),
     "reasoning": _needs(
         {
-            "id": word,
+            "id": known.ident,
             "summary": [{"type": one_of("summary_text"), "text": str}],
             "encrypted_content": str,
         },
@@ -78,10 +78,10 @@ _ITEMS: dict[str, Any] = {
     ),
     "function_call": _needs(
         {
-            "id": word,
+            "id": known.ident,
             "name": word,
             "arguments": str,
-            "call_id": word,
+            "call_id": known.ident,
             "status": word,
         },
         "name",
@@ -89,18 +89,28 @@ _ITEMS: dict[str, Any] = {
         "call_id",
     ),
     "function_call_output": _needs(
-        {"id": word, "call_id": word, "output": _output}, "call_id", "output"
+        {"id": known.ident, "call_id": known.ident, "output": _output},
+        "call_id",
+        "output",
     ),
     "custom_tool_call": _needs(
-        {"id": word, "name": word, "input": str, "call_id": word, "status": word},
+        {
+            "id": known.ident,
+            "name": word,
+            "input": str,
+            "call_id": known.ident,
+            "status": word,
+        },
         "name",
         "input",
         "call_id",
     ),
     "custom_tool_call_output": _needs(
-        {"id": word, "call_id": word, "output": _output}, "call_id", "output"
+        {"id": known.ident, "call_id": known.ident, "output": _output},
+        "call_id",
+        "output",
     ),
-    "web_search_call": {"id": word, "status": word, "action": ANYTHING},
+    "web_search_call": {"id": known.ident, "status": word, "action": ANYTHING},
 }
 _SHOWN = one_of("UserMessage", "AgentMessage")
 _PARTS = [{"type": one_of("text", "Text"), "text": str}]
@@ -218,9 +228,9 @@ def _event(payload: dict[str, Any], thread: str) -> dict[str, Any] | None:
     item = payload.get("item")
     if kind != "item_completed" or not isinstance(item, dict):
         return None
-    shape = {"type": _SHOWN, "id": word, "content": _PARTS, "phase": word}
+    shape = {"type": _SHOWN, "id": known.ident, "content": _PARTS, "phase": word}
     picked = known.fields(item, shape)
-    times = {"turn_id": word, "started_at_ms": number, "completed_at_ms": number}
+    times = {"turn_id": known.ident, "started_at_ms": number, "completed_at_ms": number}
     if not {"type", "id", "content"} <= picked.keys():
         return None
     return {

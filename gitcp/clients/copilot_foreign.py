@@ -14,7 +14,7 @@ from gitcp.clients import known
 from gitcp.clients.known import ANYTHING, Names, one_of, word
 
 _REQUEST = {
-    "toolCallId": word,
+    "toolCallId": known.ident,
     "name": word,
     "arguments": ANYTHING,
     "type": one_of("function", "custom"),
@@ -23,13 +23,13 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "user.message": {"content": str, "transformedContent": str},
     "assistant.message": {"content": str, "model": word, "toolRequests": [_REQUEST]},
     "tool.execution_start": {
-        "toolCallId": word,
+        "toolCallId": known.ident,
         "toolName": word,
         "arguments": ANYTHING,
         "model": word,
     },
     "tool.execution_complete": {
-        "toolCallId": word,
+        "toolCallId": known.ident,
         "model": word,
         "success": bool,
         "result": {"content": str, "detailedContent": str},

@@ -20,8 +20,8 @@ _PART = {
     "thought": bool,
     "thoughtSignature": str,
     "inlineData": _INLINE,
-    "functionCall": {"id": word, "name": word, "args": dict},
-    "functionResponse": {"id": word, "name": word, "response": dict},
+    "functionCall": {"id": known.ident, "name": word, "args": dict},
+    "functionResponse": {"id": known.ident, "name": word, "response": dict},
 }
 
 
@@ -40,7 +40,7 @@ _TOKENS = dict.fromkeys(
 # Other states are dropped: the client would continue a call that has not ended.
 _ENDED = one_of("success", "error", "cancelled")
 _CALL = {
-    "id": word,
+    "id": known.ident,
     "name": word,
     "args": dict,
     "result": [_part],

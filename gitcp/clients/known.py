@@ -22,6 +22,7 @@ Shape = Any
 ANYTHING = object()
 _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _WORD = r"(?a)[A-Za-z0-9][\w.:/+@-]{0,127}"
+_IDENT = r"(?a)[A-Za-z0-9_](?!.*\.\.)[\w.:+@-]{0,127}"
 # JavaScript cannot tell larger integers apart.
 _LARGEST = 1 << 53
 # To rebuild a conversation, gitcp decodes it record by record, and each value takes many
@@ -100,6 +101,11 @@ def number(value: Any) -> int | float | None:
 def word(value: Any) -> str | None:
     """Accepts a plain word: the name of a tool or model, a version, a time."""
     return value if isinstance(value, str) and re.fullmatch(_WORD, value) else None
+
+
+def ident(value: Any) -> str | None:
+    """Accepts the id of a message or tool call; clients name files after such ids."""
+    return value if isinstance(value, str) and re.fullmatch(_IDENT, value) else None
 
 
 def one_of(*words: str) -> Callable[[Any], str | None]:

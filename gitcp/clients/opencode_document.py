@@ -236,7 +236,7 @@ def _foreign_part(part: dict[str, Any]) -> dict[str, Any] | None:
 
 def _foreign_tool(part: dict[str, Any]) -> dict[str, Any] | None:
     """Returns a call that has ended; the client would continue one that has not."""
-    tool, call = word(part.get("tool")), word(part.get("callID"))
+    tool, call = word(part.get("tool")), known.ident(part.get("callID"))
     given = part.get("state")
     if tool is None or call is None or not isinstance(given, dict):
         return None

@@ -20,7 +20,7 @@ _THINKING = {
     "thinking": str,
     "thinkingSignature": str,
 }
-_CALL = {"type": one_of("toolCall"), "id": word, "name": word, "arguments": dict}
+_CALL = {"type": one_of("toolCall"), "id": known.ident, "name": word, "arguments": dict}
 _NEEDED = {
     "text": {"text"},
     "image": {"data", "mimeType"},
@@ -45,7 +45,7 @@ _MESSAGES: dict[str, dict[str, Any]] = {
         "timestamp": number,
     },
     "toolResult": {
-        "toolCallId": word,
+        "toolCallId": known.ident,
         "toolName": word,
         "content": text_or(either(_NEEDED, _TEXT, _IMAGE)),
         "isError": bool,

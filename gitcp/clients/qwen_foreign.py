@@ -17,8 +17,8 @@ _PART = {
     "text": str,
     "thought": bool,
     "inlineData": {"mimeType": word, "data": str},
-    "functionCall": {"id": word, "name": word, "args": dict},
-    "functionResponse": {"id": word, "name": word, "response": dict},
+    "functionCall": {"id": known.ident, "name": word, "args": dict},
+    "functionResponse": {"id": known.ident, "name": word, "response": dict},
 }
 _KINDS = one_of("user", "assistant", "tool_result")
 _MESSAGE = {"role": one_of("user", "model"), "parts": list}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,32 @@ def test_any_value_in_what_opencode_says_of_a_session_is_rebuilt_or_left_out():
     for path in places(DESCRIBED):
         for raw in RAWS:
             rebuilt("opencode", content, replaced(DESCRIBED, path, raw))
+
+
+@pytest.mark.parametrize("value", ["x/../../../.claude/settings", "a..b", "--trust"])
+@pytest.mark.parametrize("kind", _KINDS)
+def test_an_id_is_no_path_and_no_option(kind, value):
+    """Clients name files after the ids of calls."""
+    records = _RECORDS[kind]
+    done = 0
+    for at, one in enumerate(records):
+        for path in places(one):
+            name = str(path[-1])
+            # A model may have any name, and what a tool is given is the tool's.
+            if (
+                not re.search(r"(?i)^(uu)?id$|[a-z_]id$", name)
+                or "model" in name.lower()
+            ):
+                continue
+            if {"input", "args", "arguments"} & set(path) or path[-2:-1] == ("model",):
+                continue
+            whole = list(map(packed, records))
+            whole[at] = replaced(one, path, packed(value))
+            made = rebuilt(kind, lines(whole), packed(DESCRIBED))
+            raw = made if isinstance(made, bytes) else repr(made).encode()
+            assert value.encode() not in raw, (at, path)
+            done += 1
+    assert done
 
 
 # --- size ---------------------------------------------------------------------------------
