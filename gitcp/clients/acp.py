@@ -39,13 +39,13 @@ _EVENTS: Final = frozenset(
 _BLOCK = {"type": known.one_of("text"), "text": str}
 _CALL = {
     "type": known.one_of("tool_use"),
-    "id": known.word,
+    "id": known.ident,
     "name": known.word,
     "input": known.ANYTHING,
 }
 _RESULT = {
     "type": known.one_of("tool_result"),
-    "tool_use_id": known.word,
+    "tool_use_id": known.ident,
     "content": [_BLOCK],
 }
 

@@ -311,3 +311,36 @@ ROWS: dict[str, list[dict[str, Any]]] = {
         },
     ],
 }
+# Clients that gitcp reads, and hands nothing back to, and the proxy's own records.
+OTHERS: dict[str, list[dict[str, Any]]] = {
+    "acp": [
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "tool_use", "id": "t", "name": "shell", "input": {"a": 1}}
+            ],
+        },
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t", "content": "a"}],
+        },
+    ],
+    "droid": [
+        {"type": "session_start", "id": "s", "cwd": "/"},
+        {
+            "type": "message",
+            "id": "a",
+            "message": {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        },
+    ],
+    "openhands": [
+        {
+            "type": "UserPromptSubmit",
+            "cwd": "/",
+            "ident": "a",
+            "payload": {"message": "hi"},
+            "message": {"role": "user", "content": "hi"},
+        },
+    ],
+}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gitcp.clients import (
+    acp,
     claude_code_foreign,
     cline_foreign,
     codex_foreign,
@@ -23,7 +24,7 @@ from gitcp.clients import (
 )
 from gitcp.errors import AgentRecordError
 from tests.support.hostile import places, replaced, values
-from tests.support.hostile_records import CLIENTS, DESCRIBED, ROWS
+from tests.support.hostile_records import CLIENTS, DESCRIBED, OTHERS, ROWS
 
 HERE = Path("/project")
 RAWS = values(Path("/canary"))
@@ -35,8 +36,9 @@ _ROWS = {
     "pi": pi_foreign.rebuilt,
     "qwen": qwen_foreign.rebuilt,
 }
-_RECORDS = {**CLIENTS, **ROWS}
+_RECORDS = {**CLIENTS, **ROWS, **OTHERS}
 _KINDS = [
+    "acp",
     "claude-code",
     "cline",
     "codex",
@@ -49,6 +51,8 @@ _KINDS = [
 
 
 def rebuilt(kind: str, content: bytes, described: bytes) -> object:
+    if kind == "acp":
+        return acp.rebuilt(content)
     if kind == "claude-code":
         return claude_code_foreign.rebuilt(content, "new", HERE)
     if kind in _ROWS:

@@ -27,7 +27,7 @@ from gitcp.names import encode
 from tests.support.forge import Forge, trailers
 from tests.support.gitrepo import tree_bytes
 from tests.support.hostile import Mallory, Session, places, replaced, text_of, values
-from tests.support.hostile_records import CLIENTS, DESCRIBED, TIME
+from tests.support.hostile_records import CLIENTS, DESCRIBED, OTHERS, ROWS, TIME
 from tests.support.inprocess import invoke, ok
 
 RECORD: dict[str, Any] = {
@@ -87,6 +87,10 @@ STEP = {
 }
 
 
+# Every form in which a client's words are stored. Kilo has OpenCode's, VS Code OpenHands'.
+CONVERSATIONS = {**CLIENTS, **ROWS, **OTHERS}
+
+
 class Case(NamedTuple):
     """One field, and how a session is forged in which it is hostile."""
 
@@ -103,7 +107,7 @@ def cases() -> Iterator[Case]:
                 n, Session(decisions=line(DECISION)), field=(path, raw), sample=RECORD
             ),
         )
-    for kind, records in CLIENTS.items():
+    for kind, records in CONVERSATIONS.items():
         for number, one in enumerate(records):
             for path in places(one):
                 yield Case(
@@ -192,7 +196,7 @@ def transcript(
 ) -> Session:
     records = [
         replaced(one, path, raw) if number == at else packed(one)
-        for number, one in enumerate(CLIENTS[kind])
+        for number, one in enumerate(CONVERSATIONS[kind])
     ]
     beside = {}
     if kind == "opencode":
@@ -228,11 +232,17 @@ EACH = (
     ("view", "{}:last", "-o", ".git/page"),
     ("restore", "{}:last", "--dry-run"),
     ("restore", "{}:last", "--yes"),
+    ("resume", "{}:last"),
 )
-TRUSTED = ("restore", "{}:last", "--yes", "--trust")
+TRUSTED = (
+    ("restore", "{}:last", "--yes", "--trust"),
+    ("resume", "{}:last", "--trust"),
+)
 # Where clients find conversations; nothing that is there may change.
 ROOMS = re.compile(
     rb"\.(claude(/projects(/.*)?)?|codex(/sessions(/.*)?)?|gemini(/.*)?"
+    rb"|copilot(/session-state(/.*)?)?|cline(/data(/sessions(/.*)?)?)?"
+    rb"|pi(/agent(/sessions(/.*)?)?)?|qwen(/projects(/.*)?)?"
     rb"|local(/(share|state)(/(opencode|gitcp)(/.*)?)?)?|cache(/.*)?)"
 )
 # What a restore may change; the rest of the project's files stay, and there come no more.
@@ -350,7 +360,8 @@ def sweep(scene: Scene, mallory: Mallory, chosen: list[tuple[Case, bytes]]) -> i
         for command in EACH:
             scene.run(names[name], *(word.format(name) for word in command))
         scene.same(names[name])
-        scene.run(names[name], *(word.format(name) for word in TRUSTED))
+        for command in TRUSTED:
+            scene.run(names[name], *(word.format(name) for word in command))
         scene.same(names[name], trusted=True)
     return len(found)
 
@@ -434,13 +445,13 @@ def test_a_time_that_no_calendar_has_stops_no_command(scene, hub):
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("part", range(52))
+@pytest.mark.parametrize("part", range(92))
 def test_all_fields_made_hostile(scene, hub, part):
     raws = values(scene.canary)
     chosen = [
         (case, raw)
         for number, case in enumerate(cases())
         for at, raw in enumerate(raws)
-        if (number + at) % 52 == part
+        if (number + at) % 92 == part
     ]
     assert sweep(scene, Mallory(hub), chosen) > len(chosen) / 4
