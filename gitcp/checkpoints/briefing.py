@@ -33,7 +33,8 @@ def context(checkpoint: Checkpoint) -> str:
     where = recorded_at(checkpoint)
     if where is None:
         return _of_checkpoint(checkpoint)
-    author = checkpoint.manifest.author
+    # Of one's own checkpoint that continues what was pulled, the author is oneself.
+    author = None if checkpoint.origin.here else checkpoint.manifest.author
     # One line of plain text: a quotation must not look like a part of the warning.
     by = f", recorded by {author!a} as it says itself" if author else ""
     quoted = "\n".join(

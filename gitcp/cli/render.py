@@ -81,7 +81,7 @@ def provenance(out: Output, checkpoint: Checkpoint) -> list[str]:
     where = checkpoint.origin.where
     if where is None:
         return []
-    author = checkpoint.manifest.author
+    author = None if checkpoint.origin.here else checkpoint.manifest.author
     by = f", by {one_line(author, 60)} (as it says)" if author else ""
     what = "" if checkpoint.origin.files is not None else " (what was said and decided)"
     # The user's own checkpoints look like this, too, once `.git/gitcp` was deleted.

@@ -421,12 +421,16 @@ def test_it_stays_a_strangers_when_work_goes_on(ann, bob):
     save(ann, "-s", "s", "--decision", "theirs", a_py=b"2")
     ok(ann, "push")
     ok(bob, "pull")
+    git(bob, "config", "user.name", "Bob")
     done = ok(bob, "switch", "s", "--restore", "--yes")
     assert done["resume"] is None
     made = ok(bob, "save", "--decision", "mine", "-m", "on top")["checkpoint"]
     assert made["origin"] == {"files": None, "conversation": "origin"}
     assert ok(bob, "context")["context"].startswith("# Pulled")
     assert "from     origin" in invoke(bob, "show").stdout.decode()
+    # It is not Bob's, although he made the checkpoint.
+    for verb in ("context", "show"):
+        assert "Bob" not in invoke(bob, verb).stdout.decode()
     # In a session of one's own nothing of it is left.
     fresh = ok(bob, "save", "-s", "own", "--decision", "mine")["checkpoint"]
     assert fresh["origin"] == {"files": None, "conversation": None}
