@@ -20,7 +20,8 @@ from gitcp.store.checkpoint import Checkpoint
 # gets a file to read.
 IN_PLACE, VERBATIM, REBUILT = "in-place", "verbatim", "rebuilt"
 CONVERTED, TOLD = "converted", "told"
-_FOLDER = "handed-over"
+# The pages that clients are asked to read, below gitcp's directory of the work tree.
+FOLDER = "handed-over"
 
 
 class HandedOver(NamedTuple):
@@ -124,7 +125,7 @@ def _told(
         f"{briefing.context(checkpoint)}\n\n# The conversation so far\n\n"
         f"{conversation.as_markdown(kept.content)}"
     )
-    path = workspace.directory / _FOLDER / f"{checkpoint.id}.md"
+    path = workspace.directory / FOLDER / f"{checkpoint.id}.md"
     with durable.storage("writing the conversation down"):
         workspace.repository.make_directory(path.parent)
         durable.replace(path, page.encode("utf-8", "replace"), mode=0o600)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.agents import bindings
+from gitcp.agents import bindings, handover
 from gitcp.clients import acp_folder
 from gitcp.clients.acp_folder import SessionFolder
 from gitcp.git.drop_unreachable import git_directories
@@ -26,9 +26,10 @@ _NO_TEXT = frozenset({cache.DIRECTORY, "scan", "key"})
 def clear(workspace: Workspace, eraser: Eraser | None) -> None:
     """Removes values from gitcp's files beside its checkpoints.
 
-    Those are pending decisions, labels, prompts that hooks keep, hooks' logs, and the
-    transcripts that `gitcp acp` wrote of this project's sessions, unless an agent is in
-    one. Cached ledger commits are removed as a whole.
+    Those are pending decisions, labels, prompts that hooks keep, hooks' logs, pages that
+    `gitcp resume --with` handed to a client, and the transcripts that `gitcp acp` wrote of
+    this project's sessions, unless an agent is in one. Cached ledger commits are removed
+    as a whole.
 
     Raises:
         BusyError: adding a turn to a session took more than ten seconds.
@@ -83,10 +84,19 @@ def left(
             with folder.at_rest() as free:
                 holding = [] if free else holding
         yield from (f"gitcp's own file {path}" for path in holding)
-    known = {one.transcript for one in bindings.latest_first(workspace)}
-    for transcript in sorted(filter(None, known)):
-        if Path(transcript) not in said and _holds(Path(transcript), eraser):
-            yield f"the client's own conversation {transcript}"
+    for path in sorted({*_of_clients(workspace)} - said):
+        if _holds(path, eraser):
+            yield f"the client's own conversation {path}"
+
+
+def _of_clients(workspace: Workspace) -> Iterator[Path]:
+    """Yields clients' transcripts: their own, and what restores wrote for the clients."""
+    for one in bindings.latest_first(workspace):
+        if one.transcript is not None:
+            yield Path(one.transcript)
+        yield from map(Path, one.written)
+        for copied in one.copied:
+            yield from Path(copied).rglob("*")
 
 
 def _directories(workspace: Workspace) -> list[Path]:
@@ -98,6 +108,7 @@ def _cleared(workspace: Workspace) -> Iterator[Path]:
     for directory in _directories(workspace):
         yield from (directory / _PENDING, directory / labels.NAME)
         yield from sorted(directory.glob("agents/*/*.json"))
+        yield from sorted(directory.glob(f"{handover.FOLDER}/*.md"))
         log = directory / hook_log.NAME
         yield from (log, log.with_suffix(".log.1"))
 

@@ -52,6 +52,24 @@ def test_the_prompt_that_a_hook_kept_does_not_bring_a_purged_value_back(agent, r
     assert WORDS in agent.transcript.read_text()
 
 
+def test_what_was_written_for_clients_is_purged_or_named(agent, repo):
+    """A page that gitcp wrote is cleared; a copy that is the client's now is named."""
+    made = agent.turn(f"log in with {WORDS}", new="1")
+    agent.turn("and on", new="2")
+    ok(repo, "restore", made.id, "--yes")
+    ok(repo, "resume", made.id, "--with", "gemini")
+    copies = list(agent.transcript.parents[1].rglob("*.jsonl"))
+    assert len(copies) == 2
+    (page,) = (repo / ".git/gitcp/handed-over").iterdir()
+    assert WORDS in page.read_text()
+    assert all(WORDS in path.read_text() for path in copies)
+    report = purge(repo, WORDS)
+    assert WORDS not in page.read_text()
+    assert "log in with" in page.read_text()
+    named = "\n".join(one for one in report["left"] if "conversation" in one)
+    assert all(str(path) in named for path in copies)
+
+
 @pytest.fixture
 def session(repo, tmp_path, monkeypatch):
     """A session that `gitcp acp` wrote down: one turn in the talk, one that waits."""
