@@ -120,6 +120,9 @@ def fits(shown: str, said: str) -> bool:
     return re.fullmatch(pattern, said) is not None
 
 
+_NOT_VALID = (
+    r"gitcp: (No such (option|command)|Missing (argument|option)|Got unexpected).*"
+)
 # A page that shows what becomes of a session of a SHA-1 repository in another.
 _FROM_SHA1 = {"move-a-session.md"}
 
@@ -141,6 +144,9 @@ def test_commands_print_what_the_page_shows(page, tmp_path):
         for command, shown in steps(block):
             said = open_parts(shell.run(command))
             assert fits(open_parts(shown), said), f"$ {command}\n{said}"
+            # What `…` leaves open is not that there is no such command.
+            wrong = re.search(_NOT_VALID, said)
+            assert wrong is None or wrong[0] in shown, f"$ {command}\n{said}"
 
 
 @pytest.mark.parametrize(
