@@ -119,13 +119,39 @@ def spoken_in(
     return next(iter(dialogue(checkpoint).turns[-1:]), None)
 
 
-def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
+def new_records(
+    store: Store, begin: Checkpoint, end: Checkpoint, *, most: int | None = None
+) -> bytes:
     """Returns the records that a turn added to the conversation that its end has.
 
-    They include older ones that the client has rewritten meanwhile.
+    They include older ones that the client has rewritten meanwhile. With `most` it is only
+    their end, in whole segments of so many bytes together, and at least one of them; none
+    that is larger, if it was made elsewhere.
 
     Raises:
         CorruptError: a segment of the conversation is missing or damaged.
+    """
+    oids = new_segments(store, begin, end)
+    if most is not None:
+        oids = _last_of(end, oids, most)
+    return b"".join(map(end.objects.blob, oids))
+
+
+def _last_of(end: Checkpoint, oids: list[bytes], most: int) -> list[bytes]:
+    kept: list[bytes] = []
+    for oid in reversed(oids):
+        most -= end.objects.header(oid)[1]
+        if most < 0 and (kept or end.origin.logs is not None):
+            break
+        kept.append(oid)
+    return kept[::-1]
+
+
+def new_segments(store: Store, begin: Checkpoint, end: Checkpoint) -> list[bytes]:
+    """Returns the ids of the segments that hold these records.
+
+    Raises:
+        CorruptError: a tree of the conversation is missing or damaged.
     """
     held = end.manifest.conversation
     assert held is not None
@@ -134,12 +160,11 @@ def new_records(store: Store, begin: Checkpoint, end: Checkpoint) -> bytes:
     if first.trigger != TURN_START:
         # Its own records are the turn's.
         first = store.checkpoint(first.raw.parents[0]) if first.raw.parents else None
-    read = end.objects
     name = LogName("conversation", held.source)
-    oids = logs.segments(end.log_tree, name, read.tree)
+    oids = logs.segments(end.log_tree, name, end.objects.tree)
     before = first.manifest.conversation if first is not None else None
     if first is not None and before is not None and before.source == held.source:
         seen = logs.segments(first.log_tree, name, first.objects.tree)
         # A client that rewrites its file replaces segments, too.
         oids = oids[logs.in_common(seen, oids) :]
-    return b"".join(map(read.blob, oids))
+    return oids

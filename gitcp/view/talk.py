@@ -12,7 +12,7 @@ from typing import Any
 from gitcp.checkpoints import conversation
 from gitcp.checkpoints.history import Listed
 from gitcp.checkpoints.spoken_turns import main_argument, plain_text, prompt_in, time_of
-from gitcp.checkpoints.turn_of import new_records
+from gitcp.checkpoints.turn_of import new_records, new_segments
 from gitcp.clients import registry
 from gitcp.clients.triggers import TURN_START
 from gitcp.errors import CorruptError, FormatTooNewError, TransferError
@@ -75,11 +75,14 @@ class Talk:
         if held is None:
             return []
         first = self._store.checkpoint(listed.row.first.commit) or end
-        raw = self._records(first, end, held)
         if end.origin.logs is not None:
-            if len(raw) > self._left:
+            # Before anything of it is read.
+            oids = new_segments(self._store, first, end)
+            size = sum(end.objects.header(oid)[1] for oid in oids)
+            if size > self._left:
                 return [Spoken(steps=[Step(_TOO_LONG)])]
-            self._left -= len(raw)
+            self._left -= size
+        raw = self._records(first, end, held)
         found = spoken(raw)
         if self._prompts_only:
             asked = [each for each in found if each.prompt is not None]

@@ -104,7 +104,7 @@ def _texts(workspace: Workspace, checkpoint: Checkpoint) -> Iterator[str]:
     if checkpoint.manifest.conversation is None:
         return
     first = shown.turn.checkpoints[0] if shown.turn is not None else checkpoint
-    records = new_records(workspace.store, first, checkpoint)
+    records = new_records(workspace.store, first, checkpoint, most=_TALK)
     for turn in turns(records[-_TALK:]):
         yield turn.prompt or ""
         yield turn.answer

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from gitcp.format.chunked import ChunkedName
+from gitcp.checkpoints.turn_of import new_records
+from gitcp.project.workspace import open_workspace
 from tests.support.bombs import LIMIT, long_log, measured, nested
 from tests.support.clones import results
 from tests.support.forge import Forge
@@ -217,6 +219,7 @@ READS_LOGS = [
     ("messages", "evil:1", "--format", "json"),
     ("messages", "evil:1", "-o", "../said.jsonl"),
     ("restore", "evil:1", "--yes"),
+    ("view", "evil:1", "-o", "../page"),
 ]
 # Read in the same way; the slow run looks at these too.
 READS_LOGS_ALIKE = [
@@ -249,10 +252,21 @@ def test_a_long_log_takes_little_memory(long, args):
     ran = measured(long, *args, limit=None)
     assert ran.status in {0, 3}, ran.err
     assert ran.peak < LITTLE
-    if args[0] != "log" and "jsonl" not in args[-1] and args[0] != "restore":
+    if args[0] in {"messages", "show"} and "jsonl" not in args[-1]:
         assert b"the end" in ran.out
     if args[-1] == "jsonl":
         assert ran.size > 200_000_000
+
+
+def test_the_end_of_a_long_log_is_read_without_the_rest(forge, bob):
+    """What the picker searches of a turn; a segment may be as large as a pull takes."""
+    piece = SAID % (b"x" * 1_000_000)
+    forge.into(bob / ".git", {REF: long_log(forge, piece, 5)})
+    store = open_workspace(bob).store
+    tip = store.tip("evil", "main")
+    assert new_records(store, tip, tip) == 5 * piece
+    assert new_records(store, tip, tip, most=3 * len(piece) + 1) == 3 * piece
+    assert new_records(store, tip, tip, most=len(piece) - 1) == b""
 
 
 def test_long_logs_are_compared_in_little_memory(forge, bob):
