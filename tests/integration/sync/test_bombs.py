@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.format.chunked import ChunkedName
 from gitcp.checkpoints.turn_of import new_records
+from gitcp.format.chunked import ChunkedName
 from gitcp.project.workspace import open_workspace
 from tests.support.bombs import LIMIT, long_log, measured, nested
 from tests.support.clones import results
