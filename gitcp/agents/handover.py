@@ -22,6 +22,9 @@ IN_PLACE, VERBATIM, REBUILT = "in-place", "verbatim", "rebuilt"
 CONVERTED, TOLD = "converted", "told"
 # The pages that clients are asked to read, below gitcp's directory of the work tree.
 FOLDER = "handed-over"
+# Bytes of a conversation made elsewhere: all its messages are in memory at once, and take
+# many times more there.
+_MOST_FOREIGN = 16 * 1024 * 1024
 
 
 class HandedOver(NamedTuple):
@@ -69,7 +72,7 @@ def hand_over(
         CorruptError: the conversation is damaged.
         AgentRecordError: the conversation was made elsewhere, and is too large.
     """
-    kept = resume.kept(workspace, checkpoint)
+    kept = resume.kept(workspace, checkpoint, _MOST_FOREIGN)
     spoken = _read(checkpoint, kept)
     messages = exchange.paired(spoken.messages)
     if not messages:

@@ -135,8 +135,12 @@ def write_back(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | Non
     return _placed(workspace, checkpoint, client, written, held.source)
 
 
-def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
+def kept(
+    workspace: Workspace, checkpoint: Checkpoint, most: int = known.MOST_BYTES
+) -> StoredConversation:
     """Returns a checkpoint's conversation, of any client, and the directory to continue in.
+
+    One that was made elsewhere may have at most so many bytes.
 
     Raises:
         CorruptError: the checkpoint is damaged.
@@ -147,7 +151,7 @@ def kept(workspace: Workspace, checkpoint: Checkpoint) -> StoredConversation:
     names = _names_beside(checkpoint, held.source)
     foreign = is_foreign(checkpoint)
     if foreign:
-        refuse_if_large(checkpoint, [held.source, *names.values()])
+        refuse_if_large(checkpoint, [held.source, *names.values()], most)
     content = checkpoint.conversation()
     beside = {short: checkpoint.conversation(name) for short, name in names.items()}
     if foreign:
@@ -285,7 +289,9 @@ def _names_beside(checkpoint: Checkpoint, source: str) -> dict[str, str]:
     return names
 
 
-def refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
+def refuse_if_large(
+    checkpoint: Checkpoint, sources: list[str], most: int = known.MOST_BYTES
+) -> None:
     """Raises if a conversation made elsewhere is too large to rebuild; reads none of it."""
     checkpoint.refuse_if_vast()
     size = sum(
@@ -297,7 +303,5 @@ def refuse_if_large(checkpoint: Checkpoint, sources: list[str]) -> None:
             checkpoint.objects.tree,
         )
     )
-    if size > known.MOST_BYTES:
-        raise known.too_large(
-            f"it has {size:,} bytes, and the limit is {known.MOST_BYTES:,}"
-        )
+    if size > most:
+        raise known.too_large(f"it has {size:,} bytes, and the limit is {most:,}")

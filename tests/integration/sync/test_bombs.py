@@ -308,6 +308,23 @@ def test_a_long_conversation_is_not_handed_to_its_client(forge, bob, sealed):
     assert ok(bob, "log")["checkpoints"][0]["trigger"] == "restore"
 
 
+@pytest.mark.parametrize("agent", ["codex", "gemini"])
+def test_a_conversation_for_another_client_takes_little_memory(forge, bob, agent):
+    """All its messages are in memory at once, each with many small parts."""
+    parts = b",".join([b'{"type":"text","text":"a"}'] * 21)
+    record = b'{"type":"user","uuid":"u","message":{"role":"user","content":[%s]}}\n'
+    piece = record % parts * 5_000
+    args = ("resume", "evil:1", "--with", agent, "--trust")
+    forge.into(bob / ".git", {REF: long_log(forge, piece, 5, kind="claude-code")})
+    assert measured(bob, *args, limit=None).peak < LIMIT
+    tip = long_log(forge, piece, 6, kind="claude-code")
+    forge.into(bob / ".git", {REF: tip})
+    ran = measured(bob, *args, limit=None)
+    assert ran.status == 22, ran.err
+    assert b"too large for that: it has 18," in ran.err
+    assert ran.peak < LITTLE
+
+
 def test_a_pull_of_a_long_log_takes_little_memory(forge, hub, bob):
     piece = SAID % (b"x" * 20_000_000)
     forge.into(hub, {REF: long_log(forge, piece, 11)})
