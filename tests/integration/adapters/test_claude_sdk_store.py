@@ -491,8 +491,8 @@ def pulled(tmp_path: Path) -> Path:
     theirs = GitcpSessionStore(ann)
 
     async def work() -> None:
-        await theirs.append(KEY, [{"type": "permission-mode", "permissionMode": "x"}])
-        await theirs.append(KEY, [spoken("u1", None, "one"), entry(2)])
+        mode: Any = {"type": "permission-mode", "permissionMode": "x"}
+        await theirs.append(KEY, [mode, spoken("u1", None, "one"), entry(2)])
         await theirs.append(SUB, [entry(3)])
 
     run(work())
@@ -531,7 +531,7 @@ def test_a_strangers_session_is_no_session_of_the_sdk(pulled, tmp_path):
 def test_a_trusted_session_is_rebuilt_and_goes_on(pulled, tmp_path, how):
     if how == "remote":
         ok(pulled, "trust", "origin")
-    store = GitcpSessionStore(pulled, trust=how == "option")
+    store: Any = GitcpSessionStore(pulled, trust=how == "option")
 
     async def work() -> None:
         assert len(await store.list_sessions(KEY["project_key"])) == 1

@@ -264,6 +264,7 @@ def test_the_end_of_a_long_log_is_read_without_the_rest(forge, bob):
     forge.into(bob / ".git", {REF: long_log(forge, piece, 5)})
     store = open_workspace(bob).store
     tip = store.tip("evil", "main")
+    assert tip is not None
     assert new_records(store, tip, tip) == 5 * piece
     assert new_records(store, tip, tip, most=3 * len(piece) + 1) == 3 * piece
     assert new_records(store, tip, tip, most=len(piece) - 1) == b""
