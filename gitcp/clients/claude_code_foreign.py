@@ -90,17 +90,88 @@ _USAGE = {
     "cache_creation_input_tokens": number,
     "cache_read_input_tokens": number,
 }
-# The client's notes to the model about its surroundings: plain text, sent again unchanged.
-_TOLD = one_of(
-    "agent_listing_delta",
-    "date",
-    "deferred_tools_delta",
-    "environment",
-    "file",
-    "model",
-    "remote_session_change",
-    "session_context",
-    "skill_listing",
+
+
+def _no_more(value: Any) -> list[Any] | None:
+    """Accepts a list, and lets nothing of it through."""
+    return [] if isinstance(value, list) else None
+
+
+def _lists(*names: str) -> dict[str, Any]:
+    return {name: [str] for name in names}
+
+
+# The client's notes to the model about its surroundings, which it sends again unchanged.
+_TOLD = either(
+    {
+        "agent_listing_delta": {"addedTypes", "addedLines", "removedTypes"},
+        "date": {"date"},
+        "deferred_tools_delta": {"addedNames", "addedLines", "removedNames"},
+        "environment": {"snapshot"},
+        "file": {"filename", "content"},
+        "model": {"text"},
+        "remote_session_change": set(),
+        "session_context": {"context"},
+        "skill_listing": {"content"},
+    },
+    {
+        "type": one_of("agent_listing_delta"),
+        **_lists("addedTypes", "addedLines", "removedTypes"),
+        **_lists("builtInTypes", "builtInPluginTypes"),
+        "isInitial": bool,
+        "showConcurrencyNote": bool,
+    },
+    {"type": one_of("date"), "date": str},
+    {
+        "type": one_of("deferred_tools_delta"),
+        **_lists("addedNames", "addedLines", "removedNames"),
+        **_lists("wireHiddenNames", "readdedNames"),
+        **_lists("pendingMcpServers", "needsAuthMcpServers", "failedMcpServers"),
+    },
+    {
+        "type": one_of("environment"),
+        "snapshot": {
+            **dict.fromkeys(
+                ("workingDirectory", "platform", "shell", "osVersion"), str
+            ),
+            "isWorktree": bool,
+            "isGitRepo": bool,
+            # Those of the stranger are none of the user's.
+            "additionalWorkingDirectories": _no_more,
+        },
+    },
+    {
+        "type": one_of("file"),
+        "filename": str,
+        "displayPath": str,
+        "content": {
+            "type": word,
+            "file": {
+                "filePath": str,
+                "content": str,
+                **dict.fromkeys(("numLines", "startLine", "totalLines"), number),
+            },
+        },
+        "savedCopyFraming": {"enveloped": bool},
+    },
+    {
+        "type": one_of("model"),
+        "identity": dict.fromkeys(("modelId", "marketingName", "knowledgeCutoff"), str),
+        "text": str,
+    },
+    {
+        "type": one_of("remote_session_change"),
+        **dict.fromkeys(("url", "commit", "pr"), str),
+        **dict.fromkeys(("sendUserFileHint", "managedCommit", "managedPr"), bool),
+    },
+    {"type": one_of("session_context"), "context": {"gitStatus": str}},
+    {
+        "type": one_of("skill_listing"),
+        "content": str,
+        "skillCount": number,
+        "isInitial": bool,
+        **_lists("names", "digests"),
+    },
 )
 _ATTACHED = {
     "timestamp": word,
@@ -207,8 +278,8 @@ def _spoken(kind: str, record: dict[str, Any], names: Names) -> dict[str, Any] |
 
 
 def _attached(record: dict[str, Any]) -> dict[str, Any] | None:
-    attachment = record.get("attachment")
-    if not isinstance(attachment, dict) or _TOLD(attachment.get("type")) is None:
+    attachment = _TOLD(record.get("attachment"))
+    if attachment is None:
         return None
     return {
         "type": "attachment",

@@ -136,6 +136,32 @@ def same_beginning(claude: ClaudeCode, before: str, after: str, answer: str) -> 
     assert later[len(earlier)] == ("assistant", [{"type": "text", "text": answer}])
 
 
+def test_a_conversation_made_elsewhere_goes_on_when_it_is_trusted(claude, project):
+    """The client's notes among its messages are made again from known fields, too."""
+    session = claude.ask("one", cwd=project)
+    claude.ask("two", "--resume", session, cwd=project)
+    end = turns(claude, project)[-1]["id"]
+    kinds = {
+        one["attachment"]["type"]
+        for one in claude.records(session)
+        if one["type"] == "attachment"
+    }
+    assert len(kinds) > 3
+    # What was sealed with a key that is gone was made elsewhere.
+    (project / ".git" / "gitcp" / "key").unlink()
+    assert claude.gitcp(project, "restore", end, "--yes")["resume"] is None
+    done = claude.gitcp(project, "restore", end, "--yes", "--trust")
+    new = resumed(done)
+    rebuilt = {
+        one["attachment"]["type"]
+        for one in claude.records(new)
+        if one["type"] == "attachment"
+    }
+    assert kinds - rebuilt <= {"prompt_snapshot"}
+    claude.ask("more", "--resume", new, cwd=project)
+    same_beginning(claude, "two", "more", "Done two.")
+
+
 def test_a_turn_that_was_taken_back_is_not_among_the_turns(claude, project):
     session = claude.ask("one", cwd=project)
     answers = [one for one in claude.records(session) if one["type"] == "assistant"]

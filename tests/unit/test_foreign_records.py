@@ -119,6 +119,64 @@ def test_an_id_is_no_path_and_no_option(kind, value):
     assert done
 
 
+NOTES: list[dict[str, Any]] = [
+    {
+        "type": "agent_listing_delta",
+        "addedTypes": ["a"],
+        "addedLines": ["- a"],
+        "removedTypes": [],
+        "isInitial": True,
+    },
+    {"type": "date", "date": "2026-11-27"},
+    {
+        "type": "deferred_tools_delta",
+        "addedNames": ["A"],
+        "addedLines": ["A"],
+        "removedNames": [],
+        "failedMcpServers": [],
+    },
+    {
+        "type": "environment",
+        "snapshot": {
+            "workingDirectory": "/a",
+            "isGitRepo": True,
+            "additionalWorkingDirectories": [],
+        },
+    },
+    {
+        "type": "file",
+        "filename": "/a/b",
+        "displayPath": "b",
+        "content": {"type": "text", "file": {"filePath": "/a/b", "content": "x"}},
+    },
+    {"type": "model", "identity": {"modelId": "m"}, "text": "t"},
+    {"type": "remote_session_change", "commit": "c", "managedPr": False},
+    {"type": "session_context", "context": {"gitStatus": "clean"}},
+    {"type": "skill_listing", "content": "- a", "skillCount": 1, "names": ["a"]},
+]
+
+
+@pytest.mark.parametrize("note", NOTES, ids=[one["type"] for one in NOTES])
+def test_a_note_of_claude_code_keeps_its_known_fields_only(note):
+    def told(attachment: dict[str, Any]) -> list[Any]:
+        record = {"type": "attachment", "uuid": "a", "attachment": attachment}
+        raw = claude_code_foreign.rebuilt(packed(record) + b"\n", "new", HERE)
+        return [json.loads(line)["attachment"] for line in raw.splitlines()]
+
+    assert told(note) == [note]
+    assert told({**note, "allowedTools": ["Bash"], "hooks": {"a": "b"}}) == [note]
+    assert told({**note, "type": "hook_success"}) == []
+
+
+def test_a_strangers_directories_are_not_the_users():
+    snapshot = {"workingDirectory": "/a", "additionalWorkingDirectories": ["/home/bob"]}
+    note = {"type": "environment", "snapshot": snapshot}
+    record = {"type": "attachment", "uuid": "a", "attachment": note}
+    raw = claude_code_foreign.rebuilt(packed(record) + b"\n", "new", HERE)
+    assert b"additionalWorkingDirectories" in raw
+    assert b"/home/bob" not in raw
+
+
 # --- size ---------------------------------------------------------------------------------
 
 
