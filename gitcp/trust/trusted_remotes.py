@@ -176,18 +176,38 @@ def is_trusted(store: Store, found: Checkpoint) -> bool:
 
 
 class Trusting:
-    """Answers `is_trusted` for many checkpoints of a store, as things are now."""
+    """Answers `is_trusted` for many checkpoints of a store, as things are now.
 
-    def __init__(self, store: Store) -> None:
+    `known` keeps the addresses that were found, by commit, for later ones of the same store.
+    """
+
+    def __init__(self, store: Store, known: dict[str, str] | None = None) -> None:
         self._store = store
+        self._known = {} if known is None else known
 
     def __contains__(self, found: Checkpoint) -> bool:
-        if not found.origin.foreign:
-            return True
+        return not found.origin.foreign or self.covers(found)
+
+    def covers(self, found: Checkpoint) -> bool:
+        """Whether a checkpoint came from a trusted remote, no matter what its seal says."""
         allowed = self._allowed
-        if not allowed:
-            return False
-        return _came_from(self._store, found, self._came) in allowed
+        return bool(allowed) and self._address_of(found) in allowed
+
+    def _address_of(self, found: Checkpoint) -> str | None:
+        """Returns what `_came_from` does, without walking a line twice."""
+        url, passed = None, []
+        for one in self._store.line(found):
+            url = self._known.get(one.commit)
+            if url is not None:
+                break
+            passed.append(one.commit)
+            if _begins(one):
+                break
+        if url is None:
+            url = _came_from(self._store, found, self._came)
+        if url is not None:
+            self._known.update(dict.fromkeys(passed, url))
+        return url
 
     @computed
     def _allowed(self) -> list[str]:
@@ -196,6 +216,28 @@ class Trusting:
     @computed
     def _came(self) -> Mapping[str, str]:
         return _commits(self._store)
+
+
+class Pulled:
+    """The commits that a pull has brought into a store.
+
+    A seal vouches for files and logs. Anyone who may push can put other records beside them.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read: tuple[int, int] | None = None
+        self._commits: Mapping[str, str] = {}
+
+    def __contains__(self, commit: str) -> bool:
+        try:
+            now = (self._store.repository.store_dir / _NOTES).stat()
+        except FileNotFoundError:
+            return False
+        if self._read != (now.st_mtime_ns, now.st_size):
+            self._commits = _commits(self._store)
+            self._read = now.st_mtime_ns, now.st_size
+        return commit in self._commits
 
 
 def _came_from(
@@ -211,10 +253,15 @@ def _came_from(
         url = came.get(one.commit)
         if url is not None:
             return url
-        brought = one.manifest.restored_from or one.manifest.forked_from
-        if not one.origin.here or brought:
+        if _begins(one):
             return None
     return None
+
+
+def _begins(one: Checkpoint) -> bool:
+    """Whether the origin of a checkpoint's content is not that of the one before it."""
+    brought = one.manifest.restored_from or one.manifest.forked_from
+    return not one.origin.here or brought is not None
 
 
 def _commits(store: Store) -> Mapping[str, str]:

@@ -71,7 +71,7 @@ def test_a_recorded_thread_reads_as_it_did_and_goes_on(name, tmp_path):
     log.parent.mkdir(parents=True)
     shutil.copy(name.with_suffix(".redo"), log)
     wanted = json.loads(name.with_suffix(".json").read_text())
-    with opened(store) as saver:
+    with opened(store, trust=True) as saver:
         assert state(saver) == wanted
         put(saver, saver.get_tuple(at("grown")).config, {"n": "goes on"}, 99)
         assert len(everything(saver)) == len(wanted) + 1

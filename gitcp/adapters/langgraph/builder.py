@@ -21,8 +21,9 @@ from gitcp.store.builder import (
     TreeContent,
 )
 from gitcp.store.draft import Draft, FilesState
-from gitcp.store.origin import HERE, Origin
+from gitcp.store.origin import ELSEWHERE, HERE, Origin
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled
 from gitcp.wal.record_sink import RecordSink
 
 
@@ -30,7 +31,8 @@ class EventCommit(NamedTuple):
     """A commit to be built on a branch; `parent` is the commit before it.
 
     `graph` are the files of `.gitcp` that hold the event; `channels` the logs of a
-    checkpoint's channels, None if those of the parent stay.
+    checkpoint's channels, None if those of the parent stay; `carried` the commit of the
+    checkpoint that the graph continued from.
     """
 
     header: EventHeader
@@ -42,19 +44,26 @@ class EventCommit(NamedTuple):
     channels: dict[bytes, Entry] | None
     files: FilesState | None
     base: Base | None
+    carried: bytes | None = None
 
 
 class EventCommitBuilder:
     """Makes the commits of one thread."""
 
     def __init__(
-        self, store: Store, reader: ThreadReader, session: str, thread_id: str
+        self,
+        store: Store,
+        reader: ThreadReader,
+        session: str,
+        thread_id: str,
+        pulled: Pulled,
     ) -> None:
         self._store = store
         self._repository = store.repository
         self._reader = reader
         self._session = session
         self._thread_id = thread_id
+        self._pulled = pulled
 
     def commit(
         self, sink: RecordSink, event: EventCommit, anchor: Callable[[], str | None]
@@ -106,23 +115,31 @@ class EventCommitBuilder:
         own.update(event.graph)
         if event.channels is not None:
             self._log(own, event.channels, sink)
-        return TreeContent(files, own, counts, skipped, self._origin(event, own))
+        return TreeContent(files, own, counts, skipped, self._origin(event))
 
-    def _origin(self, event: EventCommit, own: Tree) -> Origin:
-        """Returns what was not made here: what it carries on may come from elsewhere."""
-        before = self._origin_of(event.parent) if event.parent is not None else HERE
+    def _origin(self, event: EventCommit) -> Origin:
+        """Returns what was not made here: what it carries on may come from elsewhere.
+
+        Small values of a graph are in its event, so a parent without logs brings some, too.
+        """
+        before = self.origin_of(event.parent) if event.parent is not None else HERE
+        state = self.origin_of(event.carried) if event.carried is not None else HERE
         return Origin(
-            before.files if event.files is None else None,
-            before.logs if layout.LOG in own else None,
+            before.files if event.files is None else None, before.where or state.where
         )
 
-    def _origin_of(self, parent: bytes) -> Origin:
-        if parent in self._reader.logged:
+    def origin_of(self, oid: bytes) -> Origin:
+        """Returns where a commit of the thread was made, and what it carries on."""
+        if oid in self._reader.logged:
             # Made here: its seal needs no checking.
-            sealed = self._reader.manifest(parent).origin
+            sealed = self._reader.manifest(oid).origin
             return Origin(sealed.files, sealed.logs) if sealed is not None else HERE
-        checkpoint = self._store.checkpoint(parent)
-        return checkpoint.origin if checkpoint is not None else HERE
+        checkpoint = self._store.checkpoint(oid)
+        origin = checkpoint.origin if checkpoint is not None else HERE
+        # Its seal, which may be copied, says nothing of the event.
+        if not origin.foreign and oid.hex() in self._pulled:
+            return Origin(ELSEWHERE, ELSEWHERE, here=False)
+        return origin
 
     def _metadata(self, header: EventHeader) -> msgspec.Raw:
         about = {

@@ -58,6 +58,9 @@ class GitcpSaver(AsyncMethods):
     of classes that the program has loaded. Reading anything else raises
     `BlockedClassError`; `JsonPlusSerializer(allowed_msgpack_modules=[...])` allows it.
 
+    A thread that was made elsewhere, or continues one, is not read unless it came from a
+    remote that the user trusts (`gitcp trust`), or `trust` is true.
+
     Raises:
         NotARepositoryError: the directory holds something else.
         UnsupportedRepositoryError: gitcp cannot serve the repository.
@@ -70,11 +73,12 @@ class GitcpSaver(AsyncMethods):
         *,
         workspace: str | os.PathLike[str] | None = None,
         serde: SerializerProtocol | None = None,
+        trust: bool = False,
     ) -> None:
         super().__init__(serde=serde or default_serializer())
         store = store_at(path)
         follower = snapshots_of(workspace, store) if workspace is not None else None
-        self._threads = Threads(store, follower)
+        self._threads = Threads(store, follower, trust=trust)
         # Clones share the engine, which starts again if one of them continues.
         self._finalizer = weakref.finalize(self, _close_quietly, self._threads)
 
@@ -221,6 +225,7 @@ class GitcpSaver(AsyncMethods):
         """Returns the checkpoint a config names, or the newest; None if there is none.
 
         Raises:
+            UsageError: it was made elsewhere, and is not trusted.
             CorruptError: what is stored is damaged.
         """
         return named_tuple(self._threads, config, self.serde.loads_typed)
@@ -236,6 +241,7 @@ class GitcpSaver(AsyncMethods):
         """Yields checkpoints, greatest id first; without a config those of all threads.
 
         Raises:
+            UsageError: the thread was made elsewhere, and is not trusted.
             CorruptError: what is stored is damaged.
         """
         return list_tuples(

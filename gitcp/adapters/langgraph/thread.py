@@ -10,7 +10,7 @@ from gitcp.adapters.langgraph import events
 from gitcp.adapters.langgraph.builder import EventCommit, EventCommitBuilder
 from gitcp.adapters.langgraph.current_index import CurrentIndex
 from gitcp.adapters.langgraph.events import Typed, Write
-from gitcp.adapters.langgraph.index import Index
+from gitcp.adapters.langgraph.index import Index, IndexedCheckpoint
 from gitcp.adapters.langgraph.reader import StoredCheckpoint, ThreadReader
 from gitcp.adapters.langgraph.values import Value, encode_value
 from gitcp.errors import CorruptError, UsageError
@@ -32,6 +32,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.draft import FORK, FilesState
 from gitcp.store.relink import Relink, copy_branches, delete_branches
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import RefMove
 from gitcp.wal.record_sink import RecordSink
@@ -60,7 +61,9 @@ class Put(NamedTuple):
 class Thread:
     """One thread: reads and appends. Every public method may be called by any thread."""
 
-    def __init__(self, store: Store, thread_id: str, session: str) -> None:
+    def __init__(
+        self, store: Store, thread_id: str, session: str, pulled: Pulled
+    ) -> None:
         self._store = store
         self.thread_id = thread_id
         self.session = session
@@ -68,7 +71,10 @@ class Thread:
         self.mutex = self.log.mutex
         self.reader = ThreadReader(self.log)
         self._current = CurrentIndex(store, session, self.log)
-        self._builder = EventCommitBuilder(store, self.reader, session, thread_id)
+        self._builder = EventCommitBuilder(
+            store, self.reader, session, thread_id, pulled
+        )
+        self._made_here: set[bytes] = set()
 
     @property
     def index(self) -> Index:
@@ -91,6 +97,7 @@ class Thread:
         """Drops all that was learnt; the next call reads it again."""
         self._current.forget()
         self.reader.forget()
+        self._made_here.clear()
 
     # --- reading --------------------------------------------------------------------
 
@@ -114,6 +121,24 @@ class Thread:
             writes.values(), key=lambda write: (write.path, write.task, write.number)
         )
 
+    def elsewhere(self, key: GraphKey) -> Iterator[bytes]:
+        """Yields the commits of a checkpoint and its writes that were not made here.
+
+        Nor are those that carry on what was not. Of one that git does not have yet, it is
+        the one before that.
+        """
+        for oid in (self.index.nodes[key].oid, *self.index.writes.get(key, ())):
+            if oid not in self._made_here:
+                if self._builder.origin_of(oid).foreign:
+                    yield self._settled(oid)
+                else:
+                    self._made_here.add(oid)
+
+    def _settled(self, oid: bytes) -> bytes:
+        while oid in self.reader.logged and (parents := self.log.commit(oid).parents):
+            oid = parents[0]
+        return oid
+
     # --- appending ------------------------------------------------------------------
 
     def put(
@@ -134,7 +159,8 @@ class Thread:
         header = new.header
         with self.current(write=True) as index:
             sink = RecordSink(self.log.objects, self._store.repository.form)
-            before = self._parent(header)
+            above = self._above(header)
+            before = self.reader.state(*above) if above is not None else None
             if before is None and new.same:
                 raise CorruptError(
                     f"the parent {header.parent} of {header.key.ident} was removed"
@@ -165,6 +191,7 @@ class Thread:
                 channels,
                 new.files,
                 base,
+                above[1].oid if above is not None else None,
             )
             oid = self._append(sink, commit, anchor, sync=sync)
             state = StoredCheckpoint(
@@ -174,12 +201,12 @@ class Thread:
         tree = new.files.tree if new.files is not None else None
         return tree is not None and tree.hex() != held
 
-    def _parent(self, header: EventHeader) -> StoredCheckpoint | None:
+    def _above(self, header: EventHeader) -> tuple[GraphKey, IndexedCheckpoint] | None:
         if header.parent is None:
             return None
         key = GraphKey(header.key.namespace, header.parent)
         node = self.index.nodes.get(key)
-        return self.reader.state(key, node) if node is not None else None
+        return (key, node) if node is not None else None
 
     def _values(
         self, new: Put, before: StoredCheckpoint | None, sink: RecordSink

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from gitcp import at_fork
+from gitcp.adapters.langgraph.foreign import Allowed
 from gitcp.adapters.langgraph.snapshots import WorktreeSnapshots
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
@@ -13,6 +14,7 @@ from gitcp.names import decode, encode
 from gitcp.project.following import Following
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled
 from gitcp.wal import log_file
 from gitcp.wal.background import BackgroundDrainer
 
@@ -44,8 +46,12 @@ def session_of(thread_id: str) -> str:
 class Threads:
     """State that a saver and its clones share."""
 
-    def __init__(self, store: Store, follower: WorktreeSnapshots | None) -> None:
+    def __init__(
+        self, store: Store, follower: WorktreeSnapshots | None, *, trust: bool = False
+    ) -> None:
         self.store = store
+        self._pulled = Pulled(store)
+        self.allowed = Allowed(store, trust=trust)
         self.repository = store.repository
         self.follower = follower
         self._following = Following(self.repository)
@@ -71,7 +77,7 @@ class Threads:
         with self._guard:
             thread = self._threads.get(session)
             if thread is None:
-                thread = Thread(self.store, thread_id, session)
+                thread = Thread(self.store, thread_id, session, self._pulled)
                 self._threads[session] = thread
                 self._shrink()
             self._threads.move_to_end(session)

@@ -66,7 +66,11 @@ class _Listed(NamedTuple):
 def named_tuple(
     threads: Threads, config: RunnableConfig, load: Load
 ) -> CheckpointTuple | None:
-    """Returns the checkpoint that a config names, or the newest; None if there is none."""
+    """Returns the checkpoint that a config names, or the newest; None if there is none.
+
+    Raises:
+        UsageError: it was made elsewhere, and the user has not trusted it.
+    """
     address = Address.of(config)
     thread = threads.thread(address.thread_id)
     with thread.current() as index:
@@ -74,6 +78,7 @@ def named_tuple(
         if named is None:
             return None
         key, node = named
+        threads.allowed.check(thread, key)
         return _tuple(_Listed(thread, key, node, index.parent_of(key)), load)
 
 
@@ -104,9 +109,13 @@ def list_tuples(
     before: RunnableConfig | None,
     limit: int | None,
 ) -> Iterator[CheckpointTuple]:
-    """Yields checkpoints, greatest id first; without a config those of all threads.
+    """Yields checkpoints, greatest id first; without a thread those of all threads.
 
-    `fields` are what the metadata has to hold.
+    `fields` are what the metadata has to hold. Of all threads, what the graph may not get is
+    left out.
+
+    Raises:
+        UsageError: the thread was made elsewhere, and the user has not trusted it.
     """
     names = config["configurable"] if config is not None else {}
     namespace, ident = names.get("checkpoint_ns"), names.get("checkpoint_id")
@@ -126,6 +135,10 @@ def list_tuples(
     for listed in listing:
         if limit is not None and count >= limit:
             return
+        if "thread_id" in names:
+            threads.allowed.check(listed.thread, listed.key)
+        elif not threads.allowed.allows(listed.thread, listed.key):
+            continue
         if fields and not _fits(listed, fields, load):
             continue
         yield _tuple(listed, load)

@@ -288,9 +288,9 @@ def test_all_is_equal_after_gc_and_in_a_clone_of_a_remote(tmp_path):
     git(tmp_path, "init", "--quiet", "--bare", f"--object-format={form}", there)
     git(there, "fetch", "--quiet", remote, "refs/gitcp/s/*:refs/gitcp/s/*")
     for place in (here, there):
-        with opened(place) as other:
+        with opened(place, trust=place == there) as other:
             assert everything(other) == before
-    with opened(there) as other:
+    with opened(there, trust=True) as other:
         put(other, made[-1], {"n": "continued"}, 70)
         assert other.get_tuple(at("t:1|x y")).checkpoint["channel_values"] == {
             "n": "continued"
@@ -585,7 +585,7 @@ def test_threads_go_with_gitcp_push_and_pull_and_part_as_branches(tmp_path):
         before = everything(saver)
     assert results(one, "push") == {"langgraph-t/main": ("created", "main")}
     assert results(two, "pull") == {"langgraph-t/main": ("created", "main")}
-    with opened(two) as saver:
+    with opened(two, trust=True) as saver:
         assert everything(saver) == before
         theirs = put(saver, made[-1], {"n": "theirs"}, 8)
     results(two, "push")
@@ -593,7 +593,7 @@ def test_threads_go_with_gitcp_push_and_pull_and_part_as_branches(tmp_path):
         mine = put(saver, made[-1], {"n": "mine"}, 8)
     ((result, name),) = results(one, "pull").values()
     assert result == "forked"
-    with opened(one) as saver:
+    with opened(one, trust=True) as saver:
         ids = {
             found.config["configurable"]["checkpoint_id"] for found in everything(saver)
         }
@@ -602,6 +602,121 @@ def test_threads_go_with_gitcp_push_and_pull_and_part_as_branches(tmp_path):
         on = put(saver, theirs, {"n": "on theirs"}, 9)
         assert saver.checkpoint(on).branch == name
     assert run_gitcp(one, "verify").returncode == 0
+
+
+# --- what was made elsewhere ---------------------------------------------------------
+
+
+def calling(command: str) -> Any:
+    call = {"name": "shell", "args": {"command": command}, "id": "1"}
+    return AIMessage("", tool_calls=[call])
+
+
+@pytest.fixture
+def pulled(tmp_path):
+    """A clone with a thread of another clone, as it is pulled."""
+    hub = make_hub(tmp_path)
+    ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    with opened(ann) as saver:
+        put(saver, at("t"), {"messages": [calling("rm -rf ~")]})
+    results(ann, "push")
+    results(bob, "pull")
+    return bob
+
+
+@pytest.mark.parametrize("workspace", [False, True])
+def test_a_strangers_thread_is_no_state_of_a_graph(pulled, workspace):
+    """A graph calls the tools that its state names."""
+    named = {"workspace": pulled} if workspace else {}
+    with opened(pulled, **named) as saver:
+        with pytest.raises(UsageError, match="made elsewhere"):
+            saver.get_tuple(at("t"))
+        with pytest.raises(UsageError, match="made elsewhere"):
+            list(saver.list(at("t")))
+        saver.get_next_version(None, None)
+        own = put(saver, at("own"), {"n": "mine"})
+        assert [one.config for one in everything(saver)] == [own]
+    with opened(pulled, **named, trust=True) as saver:
+        first = saver.get_tuple(at("t"))
+        version = saver.get_next_version(None, None)
+        made = checkpoint(1, first.checkpoint["channel_values"], version)
+        said: Any = {"source": "loop", "step": 1, "parents": {}}
+        on = saver.put(first.config, made, said, made["channel_versions"])
+        origin = saver.checkpoint(on).origin
+        assert origin.logs == "origin"
+        assert (origin.files is None) is workspace
+    # One's own checkpoint that continues it holds its state.
+    with (
+        opened(pulled, **named) as saver,
+        pytest.raises(UsageError, match="made elsewhere"),
+    ):
+        saver.get_tuple(at("t"))
+
+
+def test_a_strangers_writes_to_ones_own_thread_are_none_of_it(pulled, tmp_path):
+    with opened(pulled) as saver:
+        made = chain(saver, "own", 2)
+    results(pulled, "push")
+    ann = tmp_path / "ann"
+    results(ann, "pull")
+    with opened(ann, trust=True) as saver:
+        saver.put_writes(made[-1], [("messages", calling("rm -rf ~"))], "task")
+    results(ann, "push")
+    results(pulled, "pull")
+    with opened(pulled) as saver:
+        with pytest.raises(UsageError, match="made elsewhere"):
+            saver.get_tuple(at("own"))
+        assert saver.get_tuple(made[0]) is not None
+
+
+def test_a_remote_is_trusted_with_threads_once(pulled):
+    assert run_gitcp(pulled, "trust", "origin").returncode == 0
+    with opened(pulled) as saver:
+        assert len(everything(saver)) == 1
+        config = saver.get_tuple(at("t")).config
+        for step in range(3):
+            config = put(saver, config, {"n": step}, step)
+        assert len(everything(saver)) == 4
+    assert run_gitcp(pulled, "trust", "origin", "--remove").returncode == 0
+    with opened(pulled) as saver:
+        assert everything(saver) == []
+
+
+def test_a_copied_seal_vouches_for_no_state(pulled, tmp_path):
+    """The seal covers files and logs, not the event beside them."""
+    with opened(pulled) as saver:
+        put(saver, at("own"), {"n": "mine"})
+    results(pulled, "push")
+    ann = tmp_path / "ann"
+    results(ann, "pull")
+    ref = "refs/gitcp/s/langgraph-{}/main"
+    own, theirs = (ref.format(name) for name in ("own", "t"))
+    paths = {}
+    for name in (own, theirs):
+        listed = git(ann, "ls-tree", f"{name}:.gitcp").decode().splitlines()
+        paths[name] = {line.partition("\t")[2]: line for line in listed}
+    paths[own]["graph.json"] = paths[theirs]["graph.json"]
+    about = json.loads(git(ann, "show", f"{own}:.gitcp/checkpoint.json"))
+    about["seq"] = 2
+    blob = git(
+        ann, "hash-object", "-w", "--stdin", input=json.dumps(about, indent=2).encode()
+    )
+    line = f"100644 blob {blob.decode().strip()}\tcheckpoint.json"
+    paths[own]["checkpoint.json"] = line
+    mixed = "".join(f"{line}\n" for line in paths[own].values())
+    inner = git(ann, "mktree", input=mixed.encode()).decode().strip()
+    root = git(ann, "mktree", input=f"040000 tree {inner}\t.gitcp\n".encode())
+    said = git(ann, "cat-file", "commit", own).split(b"\n", 1)[1]
+    text = b"tree " + root.strip() + b"\nparent " + git(ann, "rev-parse", own).strip()
+    raw = text + b"\n" + said.replace(b"Gitcp-Seq: 1", b"Gitcp-Seq: 2")
+    made = git(ann, "hash-object", "-t", "commit", "-w", "--stdin", input=raw)
+    git(ann, "push", "-q", "origin", f"{made.decode().strip()}:{own}")
+    assert results(pulled, "pull")["langgraph-own/main"][0] == "fast-forward"
+    with (
+        opened(pulled) as saver,
+        pytest.raises(UsageError, match="made elsewhere"),
+    ):
+        saver.get_tuple(at("own"))
 
 
 def test_a_bare_store_is_looked_after_where_it_is_named(tmp_path):
