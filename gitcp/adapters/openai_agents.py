@@ -19,6 +19,7 @@ except ModuleNotFoundError as exc:
         name=exc.name,
     ) from exc
 
+from gitcp.adapters import made_elsewhere
 from gitcp.adapters.turn_notes import TurnNotes
 from gitcp.checkpoints.save import save
 from gitcp.checkpoints.session import BaseSession
@@ -44,12 +45,20 @@ class GitcpSession(SessionABC):
     The SDK defines the items; gitcp returns them equal to those added. Several processes may
     add to one session. `pop_item` and `clear_session` never remove an item that another
     process added in between without returning it.
+
+    A history that was made elsewhere, even in part, is not read unless it came from a remote
+    that the user trusts (`gitcp trust`), or `trust` is true.
     """
 
     def __init__(
-        self, session: BaseSession, *, session_settings: SessionSettings | None = None
+        self,
+        session: BaseSession,
+        *,
+        session_settings: SessionSettings | None = None,
+        trust: bool = False,
     ) -> None:
         self._session = session
+        self._trust = trust
         self._notes = TurnNotes()
         self.session_id = session.name
         self.session_settings = session_settings or SessionSettings()
@@ -58,6 +67,7 @@ class GitcpSession(SessionABC):
         """Returns the items, the oldest first; with a limit, only the newest so many.
 
         Raises:
+            UsageError: a part was made elsewhere, and is not trusted.
             CorruptError: a part of the history is missing or damaged.
         """
         if limit is None and self.session_settings is not None:
@@ -82,7 +92,11 @@ class GitcpSession(SessionABC):
             )
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Removes the newest item and returns it; None if there is none."""
+        """Removes the newest item and returns it; None if there is none.
+
+        Raises:
+            UsageError: a part of the history was made elsewhere, and is not trusted.
+        """
         return await _finished(self._pop)
 
     async def clear_session(self) -> None:
@@ -91,13 +105,17 @@ class GitcpSession(SessionABC):
 
     def _items(self) -> list[TResponseInputItem]:
         last = self._session.last
-        return last.messages() if last is not None else []
+        return self._messages(last) if last is not None else []
+
+    def _messages(self, tip: Checkpoint) -> list[Any]:
+        made_elsewhere.check(self._session, tip, trust=self._trust)
+        return tip.messages()
 
     def _pop(self) -> TResponseInputItem | None:
         popped: list[Any] = []
 
         def shorter(tip: Checkpoint) -> bytes:
-            popped[:] = tip.messages()[-1:]
+            popped[:] = self._messages(tip)[-1:]
             data = tip.conversation()
             return data[: data.rstrip(b"\n").rfind(b"\n") + 1]
 

@@ -35,6 +35,7 @@ except ModuleNotFoundError as exc:
         name=exc.name,
     ) from exc
 
+from gitcp.adapters import made_elsewhere
 from gitcp.adapters.turn_notes import TurnNotes
 from gitcp.checkpoints.session import BaseSession
 from gitcp.errors import UsageError
@@ -57,18 +58,30 @@ class _Run(NamedTuple):
     session: Session
     name: str
     begun: list[str]
+    trust: bool
+
+    @property
+    def options(self) -> StepOptions:
+        """The options that all its steps have."""
+        return {"scope": self.name, "elsewhere": self.trust}
 
 
 _CURRENT: ContextVar[_Run | None] = ContextVar("gitcp_run", default=None)
 
 
-def message_history(session: BaseSession) -> list[ModelMessage]:
+def message_history(session: BaseSession, *, trust: bool = False) -> list[ModelMessage]:
     """Returns the messages of a session's newest checkpoint, for `message_history=`.
 
+    An agent calls the tools that the last message names. So messages that were made elsewhere
+    need `trust`, unless they came from a remote that the user trusts (`gitcp trust`).
+
     Raises:
+        UsageError: they were made elsewhere, and are not trusted.
         CorruptError: a part of the conversation is missing or damaged.
     """
     last = session.last
+    if last is not None:
+        made_elsewhere.check(session, last, trust=trust)
     return ModelMessagesTypeAdapter.validate_python(
         last.messages() if last is not None else []
     )
@@ -111,6 +124,9 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
 
     The value has options of `Session.step`, or is False: then the tool is called as without
     gitcp. A run is durable in one process at a time.
+
+    What a model answered decides which tools are called. So results that were recorded
+    elsewhere, and came with a pull, are refused unless `trust` is true.
     """
 
     engine_spec = DurabilityEngineSpec(
@@ -137,6 +153,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         models: Mapping[str, Model] | None = None,
         event_stream_handler: EventStreamHandler[AgentDepsT] | None = None,
         name: str | None = None,
+        trust: bool = False,
     ) -> None:
         """`tools` are the options of tools whose metadata has none."""
         super().__init__(
@@ -144,6 +161,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         )
         self._session = session
         self._tools = tools or {}
+        self._trust = trust
 
     @contextmanager
     def run(self, name: str) -> Iterator[None]:
@@ -162,7 +180,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         session = self._session
         # Each run has an object of its own, because an object counts the steps of one run.
         own = Session(session.workspace, session.name, session.branch)
-        token = _CURRENT.set(_Run(own, name, []))
+        token = _CURRENT.set(_Run(own, name, [], self._trust))
         try:
             yield
         finally:
@@ -191,7 +209,7 @@ class GitcpDurability(BaseDurabilityCapability[AgentDepsT]):
         async def began() -> float:
             return current.session.workspace.store.time()
 
-        options: StepOptions = {**_ASKS, "scope": current.name, "key": run_id}
+        options: StepOptions = {**current.options, **_ASKS, "key": run_id}
         name = f"{self.name}__run_start_time"
         return datetime.fromtimestamp(
             await current.session.step(name, began, **options), UTC
@@ -266,7 +284,7 @@ class _Backend(JournalCallableOperationBackend[StepOptions]):
         async def take() -> object:
             return await body()
 
-        options: StepOptions = {"scope": current.name, **config}
+        options: StepOptions = {**current.options, **config}
         result = await current.session.step(name, take, **options)
         if isinstance(operation_id, ToolsetCallToolId) and not _is_recorded(result):
             # A user has resolved it: `gitcp steps answer NAME done --result JSON`.

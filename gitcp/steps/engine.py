@@ -253,6 +253,8 @@ class Engine:
     def _replay(self, call: Call, options: Options, *, changed: bool) -> Attempt:
         if changed and options.changed != REPLAY:
             raise self._other_arguments(call)
+        if not options.elsewhere:
+            self.history.refuse_elsewhere(call)
         if callable(options.undo):
             # This process can undo it now, too.
             self.undos[call.id] = options.undo

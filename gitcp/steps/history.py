@@ -5,8 +5,9 @@ from threading import RLock
 from typing import Any
 
 from gitcp import at_fork
+from gitcp.errors import UsageError
 from gitcp.format.ledger import BACK, INTENT, Record
-from gitcp.ledger.call import Call, StepSlot
+from gitcp.ledger.call import Call, StepSlot, show_call
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import batch_record, rewind
@@ -113,6 +114,20 @@ class History:
             for record in records
             if record is not None
         )
+
+    def refuse_elsewhere(self, call: Call) -> None:
+        """Raises unless a step was recorded here.
+
+        Raises:
+            UsageError: its records came from elsewhere.
+        """
+        if not self.is_ours(call):
+            raise UsageError(
+                f"the result of the step {show_call(call)!a} was recorded elsewhere, so"
+                " it does not count here unless you say so",
+                hint="look at it with `gitcp steps show`; then allow it with trust=True,"
+                " or elsewhere=True of the step, or give the run a name of its own",
+            )
 
     def about(self, kind: str, call: Call, **fields: Any) -> Record:
         """Returns a record about a step, to add to the ledger."""

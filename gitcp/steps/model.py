@@ -106,6 +106,7 @@ class Options(NamedTuple):
     codec: Codec | None = None
     changed: str = REFUSE
     loops: int | None = _LOOPS
+    elsewhere: bool = True
 
     @property
     def outside(self) -> bool:
@@ -129,6 +130,7 @@ class StepOptions(TypedDict, total=False):
     codec: Codec | None
     changed: str
     loops: int | None
+    elsewhere: bool
 
 
 def options(name: str, **given: Unpack[StepOptions]) -> Options:

@@ -168,12 +168,13 @@ class Session(BaseSession):
             changed: what to do if it is recorded with other arguments: `refuse`,
                 `replay` what is recorded, or run it `again` (not if it reaches outside).
             loops: how often it may begin with the same arguments; None: without a limit.
+            elsewhere: whether a result that was recorded elsewhere, and was pulled, counts.
 
         Raises:
             StepUnknownError: the step was interrupted, and the user has to say what became of it.
             StepChangedError, StepLoopError: see `changed` and `loops`.
             StepTimeoutError: see `timeout`.
-            UsageError: its result is not JSON, or the options make no sense.
+            UsageError: its result is not JSON or does not count, or the options make no sense.
             BusyError: another process is running it.
         """
         from gitcp.steps.functions import refuse_generator  # noqa: PLC0415  on use

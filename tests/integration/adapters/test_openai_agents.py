@@ -14,7 +14,10 @@ import gitcp
 from gitcp.adapters import openai_agents
 from gitcp.adapters.openai_agents import GitcpSession
 from gitcp.checkpoints import save as saving
+from gitcp.errors import UsageError
+from tests.support.clones import clone, make_hub, results
 from tests.support.gitrepo import write_files
+from tests.support.inprocess import ok
 
 ASKED = {"role": "user", "content": "Do it"}
 CALL = {"type": "function_call", "name": "run", "arguments": "{}", "call_id": "c"}
@@ -69,6 +72,26 @@ def test_each_addition_is_a_checkpoint_of_a_turn(history, repo):
     session.restore("last~1")
     assert (repo / "file").read_bytes() == b"1"
     assert items(history) == [ASKED, CALL, OUTPUT]
+
+
+def test_a_strangers_history_is_none_of_an_agent(tmp_path):
+    hub = make_hub(tmp_path)
+    ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    add(GitcpSession(gitcp.open(ann).session("work")), ASKED, CALL)
+    results(ann, "push")
+    results(bob, "pull")
+    session = gitcp.open(bob).session("work")
+    for how in (GitcpSession.get_items, GitcpSession.pop_item):
+        with pytest.raises(UsageError, match="made elsewhere"):
+            asyncio.run(how(GitcpSession(session)))
+    trusting = GitcpSession(session, trust=True)
+    add(trusting, OUTPUT)
+    assert items(trusting) == [ASKED, CALL, OUTPUT]
+    # What continues it here has it, too.
+    with pytest.raises(UsageError, match="made elsewhere"):
+        items(GitcpSession(session))
+    ok(bob, "trust", "origin")
+    assert items(GitcpSession(session)) == [ASKED, CALL, OUTPUT]
 
 
 def test_the_settings_limit_what_is_read(repo):
