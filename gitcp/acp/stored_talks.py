@@ -76,7 +76,10 @@ def _remove(folder: SessionFolder) -> bool:
 
 
 def _held(folder: SessionFolder) -> tuple[Checkpoint, LogName] | None:
-    """Returns the newest checkpoint of a session's branch, and its conversation's name."""
+    """Returns the newest checkpoint of a session's branch, and its conversation's name.
+
+    What a pull has put on top, or below it, is not the conversation that was here.
+    """
     about = folder.about()
     if about is None:
         return None
@@ -85,7 +88,9 @@ def _held(folder: SessionFolder) -> tuple[Checkpoint, LogName] | None:
     if bound is None or bound.session is None:
         return None
     tip = workspace.store.tip(bound.session, bound.branch)
-    return None if tip is None else (tip, LogName("conversation", bound.source))
+    line = workspace.store.line(tip) if tip is not None else ()
+    own = next((one for one in line if one.origin.logs is None), None)
+    return None if own is None else (own, LogName("conversation", bound.source))
 
 
 def _lines(tip: Checkpoint, name: LogName) -> Iterator[bytes]:

@@ -10,10 +10,14 @@ import msgspec
 import pytest
 
 from gitcp.acp import stored_talks
+from gitcp.agents import bindings
+from gitcp.checkpoints.save import save
 from gitcp.cli import acp_worker
 from gitcp.clients import acp_folder
 from gitcp.clients.acp_folder import About, SessionFolder
 from gitcp.clients.acp_talk import Heading
+from gitcp.project.workspace import open_workspace
+from gitcp.store.draft import Draft, NewRecords
 from tests.support.gitrepo import git, write_files
 from tests.support.inprocess import invoke, ok
 
@@ -88,6 +92,28 @@ def test_a_talk_that_a_checkpoint_holds_is_removed_and_comes_back_on_use(session
     assert session.said() == ["one", "two", "three"]
     assert session.folder.stored() is None
     assert len({one["session"] for one in ok(session.repo, "log")["checkpoints"]}) == 1
+
+
+def test_what_a_stranger_put_on_top_does_not_come_back_on_use(session, tmp_path):
+    session.turn("one")
+    talk = session.folder.talk.read_bytes()
+    assert session.remove_old() == 1
+    [made] = {one["session"] for one in ok(session.repo, "log")["checkpoints"]}
+    # What another repository's key has sealed was made elsewhere.
+    key, mine = session.repo / ".git" / "gitcp" / "key", tmp_path / "mine"
+    key.rename(mine)
+    workspace = open_workspace(session.repo)
+    bound = bindings.find(workspace, "acp", "s1")
+    assert bound is not None
+    data = talk.replace(b"one", b"evil")
+    records = NewRecords(data, whole=True, kind="acp", source=bound.source)
+    save(workspace, Draft(records=(records,)), session=made, branch=bound.branch)
+    mine.replace(key)
+    tip = open_workspace(session.repo).store.tip(made, bound.branch)
+    assert tip is not None
+    assert tip.origin.logs == "elsewhere"
+    session.turn("two")
+    assert session.folder.talk.read_bytes().startswith(talk)
 
 
 def test_a_kill_between_the_steps_of_a_removal_loses_nothing(session):
