@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
+from gitcp import notices
 from gitcp.checkpoints.done_records import DoneRecords
 from gitcp.errors import UsageError
 from gitcp.store.checkpoint import Checkpoint
@@ -124,7 +125,7 @@ def _done(last: Checkpoint) -> DoneRecords:
     """
     position = last.position
     try:
-        return DoneRecords.of(position)
+        done = DoneRecords.of(position)
     except ValueError as exc:
         raise UsageError(
             f"the position in {last.session}/{last.branch}:{last.seq} is not a batch's:"
@@ -132,3 +133,9 @@ def _done(last: Checkpoint) -> DoneRecords:
             hint='give the batch a session of its own, or save position={"offset": N}'
             " first",
         ) from exc
+    if done.count and not last.origin.here:
+        notices.tell(
+            f"{done.count} records count as done in {last.session}/{last.branch},"
+            f" because a checkpoint that was made elsewhere ({last.origin.where}) says so"
+        )
+    return done

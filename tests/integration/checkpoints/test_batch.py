@@ -9,6 +9,7 @@ import pytest
 
 import gitcp
 from gitcp.checkpoints.batch import Batch
+from tests.support.clones import clone, make_hub, results
 
 
 class Clock:
@@ -44,6 +45,25 @@ def test_it_saves_when_the_time_is_over_and_not_before(repo):
             if record == 3:
                 assert saved(session) == [3]
     assert saved(session) == [3, 6, 9, 10]
+
+
+def test_records_that_are_done_only_elsewhere_are_told(tmp_path):
+    hub = make_hub(tmp_path)
+    ann, bob = clone(hub, "ann"), clone(hub, "bob")
+    gitcp.open(ann).session("pipe").save(position={"offset": 3})
+    results(ann, "push")
+    results(bob, "pull")
+    session = gitcp.open(bob).session("pipe")
+    with (
+        pytest.warns(
+            gitcp.GitcpWarning, match=r"3 records count .* elsewhere \(origin\)"
+        ),
+        session.batch(range(4)) as batch,
+    ):
+        assert list(batch) == [3]
+    # The rest was done here.
+    with session.batch(range(4)) as batch:
+        assert list(batch) == []
 
 
 def test_an_explicit_save_restarts_the_interval(repo):
