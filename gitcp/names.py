@@ -75,6 +75,19 @@ def decode(component: str) -> str | None:
         return None
 
 
+def quoted(text: str) -> str:
+    """Returns a name or a path as one word of a command that a person may copy into a shell.
+
+    It may be a stranger's. What cannot be printed is escaped, so that the word stays on its
+    line: it names nothing then, and no more than that.
+    """
+    from shlex import quote  # noqa: PLC0415  only where a command is shown
+
+    return quote(
+        "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+    )
+
+
 def check_text(text: str, what: str) -> str:
     """Returns a text if it can be stored.
 

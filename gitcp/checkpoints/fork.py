@@ -13,6 +13,7 @@ from gitcp.errors import (
     WouldOverwriteError,
 )
 from gitcp.git.transaction import transaction
+from gitcp.names import quoted
 from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.store.append import append_checkpoint
 from gitcp.store.checkpoint import Checkpoint
@@ -32,7 +33,7 @@ def check_free(store: Store, session: str, branch: str) -> None:
     if store.tip(session, branch) is not None:
         raise UsageError(
             f"{session} has a branch {branch!r} already",
-            hint=f"choose another name, or `gitcp switch {session}/{branch}`",
+            hint=f"choose another name, or `gitcp switch {quoted(f'{session}/{branch}')}`",
         )
 
 
@@ -186,10 +187,11 @@ def _refuse_what_is_there(directory: Path) -> None:
 
 def _refuse_without_git(workspace: Workspace, start: Checkpoint, name: str) -> None:
     if workspace.repository.private:
+        words = f"{start.number or start.id} {quoted(name)}"
         raise UnsupportedRepositoryError(
             f"{workspace.top} has no git repository, so there is no commit for a"
             " work tree",
-            hint=f"`gitcp fork {start.number or start.id} {name}` forks in this folder",
+            hint=f"`gitcp fork {words}` forks in this folder",
         )
 
 

@@ -24,6 +24,7 @@ from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import Change, ReadTree
 from gitcp.git.transaction import Transaction, files_in, looking
+from gitcp.names import quoted
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.publish import created_of
@@ -284,7 +285,7 @@ def _check_paths(
             name = f"#{number}" if number else f"checkpoint {request.target.id}"
             raise NotFoundError(
                 f"{show_path(path)} exists neither here nor in {name}",
-                hint=f"`gitcp log -- {show_path(path)}` lists what changed it",
+                hint=f"`gitcp log -- {quoted(show_path(path))}` lists what changed it",
             )
 
 

@@ -19,7 +19,7 @@ from gitcp.errors import (
     UsageError,
 )
 from gitcp.format.oid import MOST_DIGITS, PATTERN
-from gitcp.names import encode
+from gitcp.names import encode, quoted
 from gitcp.project.workspace import Current, Workspace, may_have_been_private
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -208,9 +208,10 @@ def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:
     for checkpoint in workspace.store.line(tip):
         if checkpoint.manifest.created <= moment:
             return checkpoint
+    name = f"{place.session}/{place.branch}"
     raise NotFoundError(
-        f"{place.session}/{place.branch} has no checkpoint from {text} or before",
-        hint=f"`gitcp log -s {place.session}/{place.branch}` lists them",
+        f"{name} has no checkpoint from {text} or before",
+        hint=f"`gitcp log -s {quoted(name)}` lists them",
     )
 
 

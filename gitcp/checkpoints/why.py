@@ -33,6 +33,7 @@ from gitcp.git import reflog
 from gitcp.git.blame import commits_of, first_appearances
 from gitcp.git.objects import IN_MEMORY
 from gitcp.git.paths_at import blobs_at
+from gitcp.names import quoted
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 
@@ -199,7 +200,7 @@ def _content(
         if not versions:
             raise NotFoundError(
                 f"{name} is neither here nor in the newest checkpoint",
-                hint=f"`gitcp log -- {name}` lists what changed it",
+                hint=f"`gitcp log -- {quoted(name)}` lists what changed it",
             )
         blob = versions[-1].version.blob
         data = b"".join(workspace.repository.objects.content(blob))

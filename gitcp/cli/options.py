@@ -12,6 +12,7 @@ from gitcp.cli.emit import Output
 from gitcp.cli.helping import Command
 from gitcp.cli.opening import shown_output, to_change
 from gitcp.errors import PartialError, UsageError
+from gitcp.names import quoted
 
 if TYPE_CHECKING:
     from gitcp.project.workspace import Current, Workspace
@@ -140,7 +141,7 @@ def refuse_both(selector: str | None, where: str | None) -> None:
     if selector is not None and where is not None:
         raise UsageError(
             "a checkpoint and -s are mutually exclusive",
-            hint=f"`{where}:WHAT` names a checkpoint of that session",
+            hint=f"`{quoted(where)}:WHAT` names a checkpoint of that session",
         )
 
 

@@ -13,6 +13,7 @@ from gitcp.errors import (
     NothingToDoError,
     UnsureFolderError,
 )
+from gitcp.names import quoted
 from gitcp.project import folders
 from gitcp.project.workspace import Workspace
 from gitcp.user_state import state_directory
@@ -110,5 +111,5 @@ def tell_left_behind(out: Output, workspace: Workspace) -> None:
     else:
         out.note(
             f"{safe_path(str(found.folder))} had checkpoints of its own before it was part"
-            f" of this repository; `gitcp -C {safe_path(str(found.git_dir))} log` lists them"
+            f" of this repository; `gitcp -C {quoted(str(found.git_dir))} log` lists them"
         )

@@ -4,6 +4,7 @@ import sys
 
 from gitcp.cli.emit import Output, safe, safe_line
 from gitcp.cli.layout import age
+from gitcp.names import quoted
 from gitcp.project import failed_push
 from gitcp.project.failed_push import FailedPush
 from gitcp.project.workspace import Workspace
@@ -26,7 +27,7 @@ def tell_failed_push_once(out: Output, workspace: Workspace) -> None:
 
 
 def _warn(out: Output, failed: FailedPush) -> None:
-    hint = failed.hint or f"`gitcp push {failed.remote}` tries again"
+    hint = failed.hint or f"`gitcp push {quoted(failed.remote)}` tries again"
     out.warn(
         f"sessions were not pushed to {safe(failed.remote)} ({age(failed.at)}):"
         f" {safe_line(failed.reason)}\n  {safe(hint)}"

@@ -13,6 +13,7 @@ from gitcp.git.push_directory import naming_for_push
 from gitcp.git.repository import Repository, naming
 from gitcp.git.transport import Limits, Look, Told, TooLongError
 from gitcp.git.unreachable import LISTED, too_many, unreachable
+from gitcp.names import quoted
 
 _URL = re.compile(r"(https?|ssh|git)://[^\s\x00-\x1f\x7f]+")
 # `<helper>::<address>` runs a program; these two run any.
@@ -68,8 +69,7 @@ def find(repository: Repository, given: str) -> str:
             )
         raise UsageError(
             f"there is no remote {given!a}{known}",
-            hint="`git remote add NAME URL` adds one; name the remote first, then"
-            " sessions",
+            hint="`git remote add NAME URL` adds one; name the remote first",
         )
     section = f"remote.{given.lower()}"
     for key in (f"{section}.url", f"{section}.pushurl"):
@@ -78,7 +78,7 @@ def find(repository: Repository, given: str) -> str:
             if url.startswith("-") or not url.isprintable() or _RUNS.match(url):
                 raise UsageError(
                     f"the address of {given}, {url!a}, is not one that gitcp can use",
-                    hint=f"look at it with `git config {key}`",
+                    hint=f"look at it with `git config {quoted(key)}`",
                 )
     return given
 

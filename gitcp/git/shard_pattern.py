@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from gitcp.errors import UsageError
+from gitcp.names import quoted
 
 # How the number is written, and how many repositories there are then.
 _FORMS = {"{shard:x}": 16, "{shard:02x}": 256}
@@ -106,5 +107,5 @@ def refuse_in(remote: str, url: str) -> None:
     if _SHARD.search(url):
         raise UsageError(
             f"the address of {remote} is a pattern over shards, which git cannot use",
-            hint=f"`git remote remove {remote}`, then `git config gitcp.remote PATTERN`",
+            hint=f"`git remote remove {quoted(remote)}`, then `git config gitcp.remote PATTERN`",
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from gitcp.errors import UsageError
+from gitcp.names import quoted
 
 _CLOUD = re.compile(r"(s3|gs|az)://[a-z0-9][a-z0-9._-]*(/[^\s\x00-\x1f\x7f?#]*)?")
 _OWN = {".gitcp-lock", "packs", "sessions"}
@@ -40,12 +41,12 @@ def check_given(url: str) -> bool:
     if _is_git(directory):
         raise UsageError(
             f"{directory} is a git repository, not an object store",
-            hint=f"`git remote add NAME {directory}`, then `gitcp push NAME`",
+            hint=f"`git remote add NAME {quoted(str(directory))}`, then `gitcp push NAME`",
         )
     if not directory.is_dir():
         raise UsageError(
             f"there is no directory {directory}",
-            hint=f"mount it, or run `mkdir {directory}`: gitcp does not create it",
+            hint=f"mount it, or run `mkdir {quoted(str(directory))}`: gitcp does not create it",
         )
     if not _is_fit(directory):
         raise UsageError(

@@ -4,6 +4,7 @@ import re
 
 from gitcp.errors import TransferError
 from gitcp.git import other_form
+from gitcp.names import quoted
 
 # What a list of refs may take of what is requested: some 160,000 of gitcp's.
 LISTED = 16 * 1024 * 1024
@@ -36,5 +37,5 @@ def unreachable(remote: str, reason: str) -> TransferError:
     kind = NoRepositoryError if _MISSING.search(reason) else TransferError
     return kind(
         f"{remote} cannot be reached: {reason}",
-        hint=f"nothing was changed; check that `git ls-remote {remote}` works",
+        hint=f"nothing was changed; check that `git ls-remote {quoted(remote)}` works",
     )

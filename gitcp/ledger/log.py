@@ -30,6 +30,7 @@ from gitcp.ledger.join import join
 from gitcp.ledger.known_pages import KnownPages
 from gitcp.ledger.page_cache import Kept, PageCache
 from gitcp.ledger.signing import RecordSigner
+from gitcp.names import quoted
 from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import RefMove
@@ -203,7 +204,7 @@ class Ledger:
                 return
         raise CorruptError(
             f"{self.ref} was rewound: it no longer contains {before}",
-            hint=f"git update-ref {self.ref} {before} restores it",
+            hint=f"git update-ref {quoted(self.ref)} {before} restores it",
         )
 
     def _read_on(self, tip: str) -> PagesRead:

@@ -15,6 +15,7 @@ from gitcp.maintenance.doctor_check import DoctorCheck
 from gitcp.maintenance.doubts import doubts
 from gitcp.maintenance.lost_refs import lost
 from gitcp.maintenance.verify import head_damage
+from gitcp.names import quoted
 from gitcp.project import folders
 from gitcp.project.recovery import logs_set_aside
 from gitcp.project.workspace import (
@@ -142,7 +143,9 @@ def _tables(workspace: Workspace) -> Iterator[DoctorCheck]:
                 " git command of yours may leave refs that git cannot read"
             )
         private = workspace.repository.private
-        where = f" --git-dir {workspace.repository.git_dir}" if private else ""
+        where = (
+            f" --git-dir {quoted(str(workspace.repository.git_dir))}" if private else ""
+        )
         yield DoctorCheck(
             "tables",
             ok=True,

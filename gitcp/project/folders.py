@@ -17,6 +17,7 @@ from gitcp.git import private_stores
 from gitcp.git.discover import discover
 from gitcp.git.folder import UNKNOWN
 from gitcp.git.private_stores import REPLACED, PrivateStore
+from gitcp.names import quoted
 from gitcp.project.workspace import Workspace
 
 
@@ -114,7 +115,7 @@ def use(store: str, directory: str | os.PathLike[str]) -> PrivateFolder:
         if not repository.private:
             raise UsageError(
                 f"{repository.top} has a git repository, and keeps its checkpoints there",
-                hint=f"to move those of the store into it: `gitcp adopt {store}`",
+                hint=f"to move those of the store into it: `gitcp adopt {quoted(store)}`",
             )
     found = private_stores.store_named(store)
     return _folder(private_stores.use(found, directory).store)

@@ -23,6 +23,7 @@ from gitcp.git import promised, store_address
 from gitcp.git import remote as remotes
 from gitcp.git.remote import Answer, Update
 from gitcp.git.repository import Repository
+from gitcp.names import quoted
 from gitcp.project.workspace import Workspace
 from gitcp.remotes import by_address as sources
 from gitcp.remotes import packs
@@ -76,14 +77,14 @@ def waiting_for(workspace: Workspace, remote: str | None = None) -> Waiting:
     if len(addresses) > 1:
         raise UsageError(
             f"{name} has several addresses, but a spool sends to only one",
-            hint=f"`gitcp push {name}` sends to each of them now",
+            hint=f"`gitcp push {quoted(name)}` sends to each of them now",
         )
     if (repository.common_dir / "shallow").exists() or promised.remotes(
         repository.config
     ):
         raise UsageError(
             "a shallow or partial clone lacks history that the spool needs",
-            hint=f"`gitcp push {name}` sends from here; `git fetch --unshallow` fetches"
+            hint=f"`gitcp push {quoted(name)}` sends from here; `git fetch --unshallow` fetches"
             " the history",
         )
     (address,) = addresses

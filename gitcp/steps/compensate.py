@@ -24,6 +24,7 @@ from gitcp.format.ledger import (
 )
 from gitcp.git.command import collect
 from gitcp.ledger.call import DONE, STUCK, Call, show_call
+from gitcp.names import quoted
 from gitcp.steps import answers, observed, remains, results
 from gitcp.steps.engine import Engine
 from gitcp.steps.model import KEY_PARAMETER, Step, enter, leave, takes_key
@@ -168,7 +169,7 @@ def _prepare(engine: Engine, call: Call, *, trust: bool) -> Callable[[], None]:
     if call.effect == IRREVERSIBLE:
         raise CompensationError(
             "it is irreversible",
-            hint=f"correct it by hand, then use `--keep {call.name}`",
+            hint=f"correct it by hand, then use `--keep {quoted(call.name)}`",
         )
     if not call.outside:
         return _nothing
@@ -234,7 +235,7 @@ def _refuse(call: Call, paths: Sequence[Left]) -> None:
         f" {', '.join(names[:_SHOWN])}{' …' if len(names) > _SHOWN else ''}",
         left=names,
         hint=f"`gitcp diff {call.intent.before}` shows the differences; `--keep"
-        f" {call.name}` leaves the files as they are",
+        f" {quoted(call.name)}` leaves the files as they are",
     )
 
 

@@ -15,7 +15,7 @@ from gitcp.format.checkpoint import Manifest, timestamp
 from gitcp.format.commit import Commit, trailers_of
 from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
-from gitcp.names import decode
+from gitcp.names import decode, quoted
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.labels import Labels
@@ -154,7 +154,7 @@ class Store:
             raise CorruptError(
                 f"{ref} points to {oid}, which is not a checkpoint",
                 hint=f"look at it with `git show {oid}`;"
-                f" `git update-ref -d {ref}` removes the branch",
+                f" `git update-ref -d {quoted(ref)}` removes the branch",
             )
 
     def tips(self) -> Iterator[tuple[BranchKey, Checkpoint]]:

@@ -21,6 +21,7 @@ from gitcp.git.private_stores import PrivateStore
 from gitcp.git.repository import Repository
 from gitcp.git.secret import FINGERPRINTS, LEDGER, DerivedKey, KeyFile
 from gitcp.git.transaction import transaction
+from gitcp.names import quoted
 from gitcp.project.recovery import drain_logs
 from gitcp.project.settings import Settings
 from gitcp.project.workspace import Workspace
@@ -98,7 +99,7 @@ def _refuse(workspace: Workspace, store: PrivateStore) -> None:
     if place != top and (place.is_relative_to(top) or top.is_relative_to(place)):
         raise UsageError(
             f"the checkpoints belong to {place}: in {top} their paths would be wrong",
-            hint=f"`gitcp -C {store.git_dir} log` and `cat` read them there",
+            hint=f"`gitcp -C {quoted(str(store.git_dir))} log` and `cat` read them there",
         )
 
 
@@ -114,7 +115,7 @@ def _take(
             f" repository by {ours.form.title}, so nothing can be moved unchanged",
             hint="create the repository with `git init"
             f" --object-format={theirs.form.name}`; or, for each session, `gitcp"
-            f" -C {store.git_dir} export SESSION:last -o FILE` and `gitcp import"
+            f" -C {quoted(str(store.git_dir))} export SESSION:last -o FILE` and `gitcp import"
             f" FILE`, and then `gitcp folders --remove {store.ident}`",
         )
     other = Workspace(theirs, Settings.of(theirs))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gitcp.errors import NotFoundError
 from gitcp.format import layout
 from gitcp.format.layout import LedgerKey, RefKey
-from gitcp.names import encode
+from gitcp.names import encode, quoted
 from gitcp.remotes.remote import Remote
 from gitcp.sync.push import session_and_branch
 
@@ -56,7 +56,7 @@ def offered(source: Remote, remote: str, sessions: Sequence[str] = ()) -> Offere
             raise NotFoundError(
                 f"{remote} has no session {spec!a}"
                 + (f": {failed.message}" if failed is not None else ""),
-                hint=f"`gitcp remote-sessions {remote}` lists what it has",
+                hint=f"`gitcp remote-sessions {quoted(remote)}` lists what it has",
             )
         chosen |= matching
     return Offered(chosen, ())

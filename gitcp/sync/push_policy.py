@@ -13,7 +13,7 @@ from gitcp.errors import (
 )
 from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.git.remote import REFUSED_THERE, Update
-from gitcp.names import decode
+from gitcp.names import decode, quoted
 from gitcp.project.workspace import Workspace
 from gitcp.sync import ledgers
 from gitcp.sync.encrypting import PLAIN_THERE, PushEncryption
@@ -110,22 +110,21 @@ def _are_unreadable(rejected: Sequence[Outcome]) -> bool:
 
 
 def _hint(rejected: Sequence[Outcome], remote: str) -> str:
+    word = quoted(remote)
     reasons = {outcome.reason for outcome in rejected} - {BEFORE}
     if _are_unreadable(rejected):
         return "`gitcp verify --repair` repairs what it can, then push again"
     if reasons <= {_PRUNED_HERE}:
-        return f"`gitcp push {remote} --pruned` replaces the branch there"
+        return f"`gitcp push {word} --pruned` replaces the branch there"
     if any(outcome.address and outcome.reason != BEFORE for outcome in rejected):
         return (
             "add the address that is ahead as a remote (`git remote add NAME"
             f" URL`), pull from it, and push to {remote} again"
         )
     if reasons <= {_RAN}:
-        return f"`gitcp pull {remote}`, then push again"
+        return f"`gitcp pull {word}`, then push again"
     if reasons <= {PLAIN_THERE}:
-        return (
-            f"`gitcp push {remote} --re-encrypt` replaces it; existing clones keep it"
-        )
+        return f"`gitcp push {word} --re-encrypt` replaces it; existing clones keep it"
     if reasons <= {HIDDEN}:
         return (
             f"ask the administrator of {remote} to remove uploadpack.hideRefs and"
@@ -134,8 +133,8 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
     if all(str(reason).startswith(REFUSED_THERE) for reason in reasons):
         return f"ask the administrator of {remote}, which gave this reason"
     return (
-        f"`gitcp push --fork {remote}` shares yours under a new name; `gitcp pull"
-        f" {remote}` fetches theirs next to yours"
+        f"`gitcp push --fork {word}` shares yours under a new name; `gitcp pull"
+        f" {word}` fetches theirs next to yours"
     )
 
 

@@ -9,7 +9,7 @@ from gitcp.cli.forking import fork_at_present, fork_into_worktree, print_fork
 from gitcp.cli.options import command, trust_option, writer, yes_option
 from gitcp.cli.restoring import Handed, carry_out, with_trust
 from gitcp.errors import UsageError
-from gitcp.names import check_typed
+from gitcp.names import check_typed, quoted
 
 
 @command("fork")
@@ -35,7 +35,7 @@ def fork_command(
     if len(arguments) == 1 and arguments[0].isdecimal():
         raise UsageError(
             "a branch needs a name that is not a number",
-            hint=f"to fork from #{arguments[0]}, run `gitcp fork {arguments[0]} NAME`",
+            hint=f"to fork from #{arguments[0]}, run `gitcp fork {quoted(arguments[0])} NAME`",
         )
     name = check_typed(arguments[-1], "branch")
     workspace = writer(out)

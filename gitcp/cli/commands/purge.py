@@ -10,6 +10,7 @@ from gitcp.cli.emit import Output, safe, safe_path
 from gitcp.cli.options import command, path_inside, yes_option
 from gitcp.cli.render import count, name_of, prompt_plan
 from gitcp.errors import UsageError
+from gitcp.names import quoted
 
 if TYPE_CHECKING:
     from gitcp.purge.purge import Purged
@@ -100,7 +101,7 @@ def _print(out: Output, done: "Purged", *, dry_run: bool) -> None:
         out.print(line)
     for remote in done.remotes:
         out.warn(
-            f"{remote} still has it: `gitcp push {remote} --pruned` replaces it there;"
+            f"{remote} still has it: `gitcp push {quoted(remote)} --pruned` replaces it there;"
             " existing clones keep it"
         )
     for place in done.left:

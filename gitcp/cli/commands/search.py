@@ -10,6 +10,8 @@ from gitcp.cli.emit import Output, one_line, safe, safe_path
 from gitcp.cli.layout import age, fit, width
 from gitcp.cli.options import command, left_out, reader
 from gitcp.errors import ProgramNotFoundError, UsageError
+from gitcp.format.checkpoint import show_path
+from gitcp.names import quoted
 
 if TYPE_CHECKING:
     from gitcp.project.workspace import Workspace
@@ -154,10 +156,11 @@ def _marked(out: Output, excerpt: "Excerpt") -> str:
 def _command(hit: "Hit", name: str) -> str:
     """Returns the command that shows a hit."""
     name = name.removeprefix("#")
-    path = safe_path(hit.path) if hit.path is not None else ""
+    path = quoted(show_path(hit.path)) if hit.path is not None else ""
+    dashes = "-- " if hit.path is not None and hit.path.startswith(b"-") else ""
     match hit.where:
         case "files":
-            return f"gitcp cat {name} {path}"
+            return f"gitcp cat {name} {dashes}{path}"
         case "paths":
             return f"gitcp show {name} -p -- {path}"
         case "reasons":

@@ -11,6 +11,7 @@ from gitcp.cli.emit import Output, safe_line, safe_path
 from gitcp.cli.options import command, reader
 from gitcp.cli.render import count, size, withheld_lines
 from gitcp.errors import PartialError
+from gitcp.names import quoted
 from gitcp.project.workspace import Workspace, open_workspace
 from gitcp.sync.bundles import export, take_in
 from gitcp.sync.outcome import UP_TO_DATE, Outcome
@@ -64,7 +65,7 @@ def export_command(
     out.print(
         f"wrote {safe_line(chosen.session)} ({names}) to {safe_path(file)}: {size(done.size)}"
     )
-    out.note(f"`gitcp import {safe_path(file)}` imports it elsewhere")
+    out.note(f"`gitcp import {quoted(file)}` imports it elsewhere")
 
 
 @command("import")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -233,6 +234,23 @@ def test_a_line_of_the_terminal_names_the_command(repo):
     assert (
         "gitcp cat 1 src/vat.py" in invoke(repo, "search", "hovercraft").stdout.decode()
     )
+
+
+@pytest.mark.parametrize("name", ["x;touch pwn", "$(touch pwn)", "a b'c", "--output=x"])
+def test_a_command_of_the_terminal_runs_nothing_else(repo, name):
+    write_files(repo, {name: b"cassowary\n"})
+    ok(repo, "save")
+    done = invoke(repo, "search", "cassowary").stdout.decode()
+    command = done.splitlines()[-1].strip()
+    assert command.startswith("gitcp cat 3 ")
+    dashes = ["--"] if name.startswith("-") else []
+    script = f'gitcp() {{ printf "%s\\n" "$@"; }}; {command}'
+    ran = subprocess.run(
+        ["sh", "-c", script], check=True, cwd=repo, capture_output=True
+    )
+    assert ran.stdout.decode().splitlines() == ["cat", "3", *dashes, name]
+    assert not (repo / "pwn").exists()
+    assert invoke(repo, "cat", "3", "--", name).stdout == b"cassowary\n"
 
 
 def test_controls_in_an_excerpt_are_inert(repo):
