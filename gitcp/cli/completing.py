@@ -46,10 +46,14 @@ def complete(
             found = found or []
     if found is None:
         return None
+    # Of each word one: of two bash would insert what their descriptions begin with, too.
+    abouts: dict[str, str] = {}
+    for one in found:
+        abouts.setdefault(one.word, one.about)
     items = [
-        CompletionItem(one.word, help=one_line(one.about, _ABOUT) or None)
-        for one in dict.fromkeys(found)
-        if one.word.startswith(incomplete) and _PLAIN.fullmatch(one.word)
+        CompletionItem(word, help=one_line(about, _ABOUT) or None)
+        for word, about in abouts.items()
+        if word.startswith(incomplete) and _PLAIN.fullmatch(word)
     ]
     wants_path = not _PATHS.isdisjoint(words)
     return items or ([CompletionItem(incomplete, type="file")] if wants_path else [])

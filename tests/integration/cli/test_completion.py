@@ -62,6 +62,16 @@ def test_what_was_typed_narrows_it(project):
     assert set(completed(project, "gitcp restore auth/try:l", "bash")) == {"last"}
 
 
+def test_a_word_is_offered_once(project):
+    """bash inserts what its lines have in common: of two with one word, their notes."""
+    for at in range(2):
+        ok(project, "save", "--allow-empty", "-s", f"other{at}", "--label", "rel",
+           "-m", f";touch pwn #{at}")  # fmt: skip
+    env = {"_GITCP_COMPLETE": "bash_complete", "COMP_LINE": "gitcp show rel"}
+    lines = invoke(project, env=env).stdout.decode().splitlines()
+    assert lines == ["plain\trel\t;touch pwn #1"]
+
+
 def test_what_gitcp_noted_is_told_with_numbers(project):
     ok(project, "restore", "1", "-y")
     newest = next(iter(completed(project, "gitcp restore ").values()))
