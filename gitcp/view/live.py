@@ -92,13 +92,16 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_own(live):
             self._reply(HTTPStatus.FORBIDDEN, b"", "text/plain")
             return
-        _, token, *rest = self.path.split("?")[0].split("/", 2)
+        # Not every path has a slash: `OPTIONS *` is a request, and `GET *` can be sent.
+        token, slash, name = (
+            self.path.partition("?")[0].partition("/")[2].partition("/")
+        )
         given = token.encode("utf-8", "replace")
         if not hmac.compare_digest(given, live.token.encode()):
             self._reply(HTTPStatus.NOT_FOUND, b"", "text/plain")
             return
         try:
-            self._answer(live, rest[0] if rest else None)
+            self._answer(live, name if slash else None)
         except GitcpError as exc:
             # The session or the disk may be gone; the page on the screen stays.
             text = exc.message.encode("utf-8", "backslashreplace")

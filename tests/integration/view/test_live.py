@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -176,6 +177,16 @@ def test_ctrl_c_ends_it(repo, how):
             process.kill()
     assert process.returncode in {130, -how}
     assert b"Traceback" not in told
+
+
+@pytest.mark.parametrize("path", ["*", "x", "?", "\x1b[2J"])
+def test_a_path_without_a_slash_is_not_found(live, capfd, path):
+    """Each user of this machine can ask, but not print to the terminal of the server."""
+    request = f"GET {path} HTTP/1.1\r\nHost: {live.host}\r\n\r\n".encode()
+    with socket.create_connection(live.server_address) as connection:
+        connection.sendall(request)
+        assert b" 404 " in connection.makefile("rb").readline()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_client_that_goes_away_is_not_told_of(live, capfd):
