@@ -18,6 +18,7 @@ from gitcp.format.commit import trailers_of
 from gitcp.format.oid import PATTERN, SHA1, form_of_hex
 from gitcp.git.aside import borrow, make_bare
 from gitcp.git.objects import Objects
+from gitcp.git.own_file import read_regular
 from gitcp.git.repository import Repository, open_objects
 from gitcp.store.allowance import Allowance
 from gitcp.store.checkpoint import Checkpoint
@@ -99,7 +100,7 @@ def _place(directory: Path) -> tuple[Path, Path] | None:
         if (there / "objects").is_dir() or (there / "commondir").is_file():
             return top, there
         try:
-            text = os.fsdecode(there.read_bytes())
+            text = os.fsdecode(read_regular(there))
         except OSError:
             continue
         if text.startswith(_LINK):
@@ -110,7 +111,7 @@ def _place(directory: Path) -> tuple[Path, Path] | None:
 def _common(git_dir: Path) -> Path:
     """Returns the directory with the objects; a linked work tree shares that of another one."""
     try:
-        text = os.fsdecode((git_dir / "commondir").read_bytes())
+        text = os.fsdecode(read_regular(git_dir / "commondir"))
     except OSError:
         return git_dir
     return git_dir / text.rstrip("\n")

@@ -32,6 +32,7 @@ from gitcp.format.numbers import Assigned
 from gitcp.git import reflog
 from gitcp.git.blame import commits_of, first_appearances
 from gitcp.git.objects import IN_MEMORY
+from gitcp.git.own_file import read_regular
 from gitcp.git.paths_at import blobs_at
 from gitcp.names import quoted
 from gitcp.project.workspace import Workspace
@@ -358,6 +359,6 @@ class _Origins:
             made = (one.new for one in told if one.what.startswith("commit"))
             return frozenset(map(str.encode, made))
         with suppress(OSError):
-            log = (repository.git_dir / "logs" / "HEAD").read_bytes()
+            log = read_regular(repository.git_dir / "logs" / "HEAD")
             return frozenset(_COMMITTED.findall(log))
         return frozenset()

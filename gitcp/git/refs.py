@@ -16,6 +16,7 @@ from gitcp.errors import BranchMovedError, BusyError, CorruptError
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process, ref_locks
 from gitcp.git.access import PRIVATE, Access
+from gitcp.git.own_file import read_regular
 from gitcp.git.ref_names import OURS, deletions, refuse_foreign
 from gitcp.git.ref_storage import FILES, RefStorage, followed
 
@@ -354,13 +355,12 @@ class FileRefs:
     @staticmethod
     def _loose(path: str | Path) -> str | None:
         try:
-            with open(path, "rb", buffering=0) as file:
-                return file.read().decode("utf-8", "surrogateescape")
+            return read_regular(path).decode("utf-8", "surrogateescape")
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             return None
 
     def _packed(self) -> bytes:
         try:
-            return (self._common / "packed-refs").read_bytes()
+            return read_regular(self._common / "packed-refs")
         except FileNotFoundError:
             return b""

@@ -15,6 +15,7 @@ from gitcp import durable
 from gitcp.format import index as indexes
 from gitcp.format.oid import SHA1
 from gitcp.format.tree import FILE
+from gitcp.git.own_file import read_regular
 from gitcp.git.process import Process, failure, start
 from gitcp.git.repository import Repository
 from gitcp.worktree import comparison
@@ -41,7 +42,7 @@ _ANY_BYTE = b"\1"
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return None
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gitcp.git.own_file import read_regular
 from gitcp.worktree import state as states
 from gitcp.worktree.files import is_directory, is_link, is_regular
 from gitcp.worktree.listing import Found, Listing, ScanPlace, signature, sparse_rules
@@ -384,7 +385,7 @@ def _is_special(status: os.stat_result) -> bool:
 def _content(path: Path) -> bytes:
     """Returns what a file holds; nothing if it cannot be read."""
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return b""
 
