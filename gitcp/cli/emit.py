@@ -133,6 +133,21 @@ def _say(raw: bytes) -> None:
         write(raw + b"\n", err=True)
 
 
+def _encoded(document: Any) -> bytes:
+    """Returns a document as JSON; bytes of an argument that are no text are escaped."""
+    try:
+        return msgspec.json.encode(document)
+    except UnicodeEncodeError:
+        import json
+
+        text = json.dumps(msgspec.to_builtins(document), ensure_ascii=False)
+        # In JSON, `\\udcff` is the text that a terminal shows; `\udcff` is no character.
+        return "".join(
+            f"\\{ascii(char)[1:-1]}" if "\ud800" <= char <= "\udfff" else char
+            for char in text
+        ).encode()
+
+
 def _at_terminal(raw: bytes, terminal: bool) -> bytes:
     """Returns JSON for a terminal with escapes for all characters that could control it."""
     text = raw.decode("utf-8", "backslashreplace")
@@ -272,7 +287,7 @@ class Output:
 
     def document(self, document: Any) -> None:
         """Prints one JSON document."""
-        self.json_text(msgspec.json.encode(document) + b"\n")
+        self.json_text(_encoded(document) + b"\n")
 
     def json_text(self, raw: bytes) -> None:
         """Prints JSON as it is; escapes characters that could control a terminal."""
@@ -280,9 +295,7 @@ class Output:
 
     def error_document(self, document: dict[str, Any]) -> None:
         """Prints an error as a JSON document to stderr."""
-        self._say(
-            _at_terminal(msgspec.json.encode({"error": document}), sys.stderr.isatty())
-        )
+        self._say(_at_terminal(_encoded({"error": document}), sys.stderr.isatty()))
 
     def _say(self, raw: bytes) -> None:
         self._progress.clear()

@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gitcp.cli.app import COMMANDS
@@ -489,3 +490,21 @@ def test_directory_quiet_and_version(repo, tmp_path):
     assert invoke(tmp_path, "--version").stdout.startswith(b"gitcp ")
     for command in ([], ["save"], ["restore"], ["diff"]):
         assert b"Usage: gitcp" in invoke(tmp_path, *command, "-h").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("import", b"\xff.bundle"), 2),
+        (("sessions", b"\xff"), 2),
+        (("-C", b"\xff", "status"), 10),
+        (("config", "exclude", b"\xff"), 0),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_json_shows_bytes_that_are_no_text(repo, args, status):
+    done = invoke(repo, "--json", *args)
+    assert done.returncode == status, done.stderr
+    raw = done.stderr or done.stdout
+    # Strict readers refuse half of a character.
+    assert "\\\\udcff" in str(msgspec.json.decode(raw))
