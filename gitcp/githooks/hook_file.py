@@ -43,7 +43,7 @@ def _renew(path: Path, name: str, content: bytes) -> bool:
     """Updates gitcp's lines in a hook to those of this gitcp."""
     if not script_text.is_made(content):
         return write(path, script_text.insert(script_text.remove(content), name))
-    chained = os.path.lexists(path.parent / script_text.CHAINED / name)
+    chained = os.path.lexists(_beside(path))
     return write(
         path, script_text.made(name, then=script_text.beside(name) if chained else None)
     )
@@ -59,7 +59,7 @@ def _unchain_moved(path: Path) -> None:
         content = read(moved)
         if content is None or not script_text.is_joined(content):
             continue
-        chained = path.parent / script_text.CHAINED / path.name
+        chained = _beside(path)
         if not script_text.is_made(content):
             write(moved, script_text.remove(content))
         elif os.path.lexists(chained):
@@ -73,7 +73,7 @@ def leave(directory: Path, name: str) -> bool:
     path = directory / name
     _unchain_moved(path)
     content = read(path)
-    chained = directory / script_text.CHAINED / name
+    chained = _beside(path)
     if content is None or not script_text.is_joined(content):
         if _same(chained, path):
             # A process was killed after it gave the hook a second name, before it removed
@@ -87,6 +87,18 @@ def leave(directory: Path, name: str) -> bool:
     else:
         path.unlink()
     return True
+
+
+def _beside(path: Path) -> Path:
+    """Returns where a hook is moved aside to: never through a link, out of the directory.
+
+    Raises:
+        UsageError: there is a link in place of the directory.
+    """
+    directory = path.parent / script_text.CHAINED
+    if directory.is_symlink():
+        raise UsageError(f"{directory} is a link", hint="move it out of git's way")
+    return directory / path.name
 
 
 def _same(chained: Path, path: Path) -> bool:
@@ -103,7 +115,7 @@ def _target(chained: Path) -> str:
 
 def _move_aside(path: Path) -> None:
     """Gives a hook a second name before it loses the first, so that it is never missing."""
-    chained = path.parent / script_text.CHAINED / path.name
+    chained = _beside(path)
     chained.parent.mkdir(exist_ok=True)
     chained.unlink(missing_ok=True)
     if path.is_symlink():

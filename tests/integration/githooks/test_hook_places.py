@@ -512,3 +512,18 @@ def test_a_pipe_in_place_of_a_hook_is_not_read(repo):
     ok(repo, "status")
     ok(repo, "uninstall", "git-hooks")
     assert stat.S_ISFIFO(path.lstat().st_mode)
+
+
+@pytest.mark.parametrize("how", ["install", "uninstall"])
+def test_no_hook_is_moved_through_a_link(repo, tmp_path, how):
+    """An unpacked project may bring the link: it leads to another project's hooks."""
+    hook = hooks.program(repo / ".git" / "hooks" / "post-commit", "echo brought")
+    hook.write_text("#!/usr/bin/env python3\n")
+    other = hooks.program(tmp_path / "other" / "post-commit", "echo mine")
+    before = other.read_bytes()
+    if how == "uninstall":
+        hook.unlink()
+        ok(repo, "install", "git-hooks")
+    (hook.parent / "gitcp-chained").symlink_to(other.parent)
+    assert "is a link" in fails(repo, 2, how, "git-hooks")
+    assert other.read_bytes() == before
