@@ -37,12 +37,14 @@ def install(what: str, places: ClientPlaces, scope: str | None) -> Done:
     """Writes the files of a scope, the user's own by default; idempotent.
 
     Raises:
-        UsageError: there is no such scope, or no project.
+        UsageError: there is no such scope, or no project, or a link leads out of it.
         PartialError: written, except for files that are not ours.
         StorageError: a file cannot be written.
     """
     scope = scope or _SCOPES[0]
     files = _files(places, scope)
+    if scope != _SCOPES[0] and places.top is not None:
+        _refuse_ways_out(files, places.top)
     changed = False
     left = []
     for one in files:
@@ -145,6 +147,18 @@ def _files(places: ClientPlaces, scope: str) -> list[SkillFile]:
             hint="run it in one, or use --scope user",
         )
     return skill.project_files(places.top)
+
+
+def _refuse_ways_out(files: list[SkillFile], top: Path) -> None:
+    """Refuses directories that lie elsewhere: their link may have come with the project."""
+    inside = os.path.realpath(top)
+    for one in files:
+        target = Path(os.path.realpath(one.path.parent))
+        if not target.is_relative_to(inside):
+            raise UsageError(
+                f"{one.path.parent} leads out of the project, to {target}",
+                hint="nothing was changed; replace the link, or use `--scope user`",
+            )
 
 
 def _root(places: ClientPlaces, scope: str) -> str:

@@ -90,6 +90,25 @@ def test_claude_code_may_keep_its_files_elsewhere(repo, tmp_path, monkeypatch):
     assert (tmp_path / "config" / "commands" / "checkpoint.md").exists()
 
 
+@pytest.mark.parametrize("name", [".claude", ".claude/skills", ".agents"])
+def test_no_link_leads_out_of_the_project(repo, tmp_path, name):
+    """The link may have come with the project."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    link = repo / name
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(elsewhere)
+    before = tree_bytes(repo)
+    said = fails(repo, 2, "install", "skill", "--scope", "project")
+    assert "leads out of the project" in said
+    assert list(elsewhere.iterdir()) == []
+    assert tree_bytes(repo) == before
+    link.unlink()
+    (repo / "inside").mkdir()
+    link.symlink_to(repo / "inside")
+    ok(repo, "install", "skill", "--scope", "project")
+
+
 def test_files_of_the_users_own_stay(repo):
     own = repo / ".claude" / "commands" / "restore.md"
     own.parent.mkdir(parents=True)
