@@ -3,6 +3,7 @@
 from gitcp.adapters.langgraph.thread import Thread
 from gitcp.errors import UsageError
 from gitcp.format.graph import GraphKey
+from gitcp.names import quoted
 from gitcp.store.store import Store
 from gitcp.trust.trusted_remotes import Trusting
 
@@ -38,6 +39,6 @@ class Allowed:
                 f"the thread {thread.thread_id!a} was made elsewhere, at least in part, so"
                 " gitcp does not hand it to a graph unless you say so: its state may call"
                 " the graph's tools",
-                hint=f"look at it with `gitcp log -s {thread.session!a}`; then `gitcp trust"
+                hint=f"look at it with `gitcp log -s {quoted(thread.session)}`; then `gitcp trust"
                 " REMOTE` once, or GitcpSaver(path, trust=True)",
             )
