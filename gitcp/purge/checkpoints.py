@@ -55,7 +55,6 @@ class Purger:
     ) -> None:
         self._opened = opened
         self._objects = opened.objects
-        self._seals = seals
         self._builder = CheckpointBuilder(opened, seals)
         self._eraser = eraser
         self._chunked = ChunkedPurge(opened, eraser)
@@ -140,9 +139,8 @@ class Purger:
                 said.files, tree=files_tree.hex() if files_tree else None
             ),
             skipped=len(skipped),
-            origin=self._seals.again(found, said.origin, files_tree, new_logs),
         )
-        top = self._builder.tree(said, left, made, (found.raw.tree,))
+        top, _ = self._builder.tree(said, left, made, (found.raw.tree,), found.origin)
         # If the manifest did not change, the new one is the same object.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)

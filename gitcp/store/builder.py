@@ -154,18 +154,9 @@ class CheckpointBuilder:
         It ignores those parts of the draft that `content` and `carried` reflect
         already.
         """
-        ident = draft.id or os.urandom(6).hex()
-        tree = content.counts.tree
-        seal = self._seals.make(
-            ident,
-            bytes.fromhex(tree) if tree is not None else None,
-            content.log_tree,
-            content.origin,
-            self._sink.scratch,
-        )
         manifest = Manifest(
             format=content.format,
-            id=ident,
+            id=draft.id or os.urandom(6).hex(),
             session=slot.session,
             branch=slot.branch,
             seq=slot.seq,
@@ -186,7 +177,6 @@ class CheckpointBuilder:
             restored_from=draft.restored_from,
             replaced=draft.replaced,
             forked_from=slot.forked_from,
-            origin=seal,
             effects=at.effects,
             ledger=at.ledger,
         )
@@ -194,19 +184,34 @@ class CheckpointBuilder:
         if with_summary:
             page = self._sink.add_blob(summary(manifest, draft.decisions))
             own[layout.SUMMARY] = Entry(FILE, page)
-        root = self.tree(manifest, content.files, own, content.bases)
+        root, manifest = self.tree(
+            manifest, content.files, own, content.bases, content.origin
+        )
         return self.commit(manifest, root, slot.parent, int(at.now), extra)
 
     def tree(
-        self, manifest: Manifest, files: Tree, own: Tree, bases: tuple[bytes, ...]
-    ) -> bytes:
-        """Makes the root tree of a checkpoint, and stores what it needs."""
+        self,
+        manifest: Manifest,
+        files: Tree,
+        own: Tree,
+        bases: tuple[bytes, ...],
+        origin: Origin,
+    ) -> tuple[bytes, Manifest]:
+        """Makes the root tree of a checkpoint, and stores what it needs.
+
+        Returns its manifest, too. It is sealed, unless its `origin` is not here: to change
+        what was made elsewhere does not seal it.
+        """
+        own = {name: one for name, one in own.items() if name != layout.CHECKPOINT}
+        if origin.here:
+            seal = self._seals.make(manifest, own, origin, self._sink.scratch)
+            manifest = msgspec.structs.replace(manifest, origin=seal)
         blob = self._sink.add_blob(manifests.encode_manifest(manifest))
         inner = {**own, layout.CHECKPOINT: Entry(FILE, blob)}
         reserved = Entry(DIRECTORY, self._sink.add_tree(inner))
         root = self._sink.add_tree({**files, layout.RESERVED: reserved})
         self._sink.complete(root, bases)
-        return root
+        return root, manifest
 
     def commit(
         self,
@@ -245,28 +250,26 @@ class CheckpointBuilder:
         manifest = msgspec.structs.replace(
             source.manifest, session=slot.session, branch=slot.branch, seq=slot.seq
         )
+        origin = source.origin
         if slot.forked_from is not None:
-            manifest = self._forked(manifest, source)
+            manifest = _forked(manifest, source)
+            # It is made here, and its content has the origin that it had.
+            origin = origin._replace(here=True)
         if metadata is not None:
             manifest = msgspec.structs.replace(manifest, metadata=metadata)
         files = dict(source.objects.tree(source.raw.tree))
         own = source.objects.tree(files.pop(layout.RESERVED).oid)
-        root = self.tree(manifest, files, own, (source.raw.tree,))
+        root, manifest = self.tree(manifest, files, own, (source.raw.tree,), origin)
         return self.commit(manifest, root, slot.parent, source.raw.epoch, extra).oid
 
-    def _forked(self, manifest: Manifest, source: Checkpoint) -> Manifest:
-        ident = os.urandom(6).hex()
-        # It has another id, but its content has the origin that it had.
-        seal = self._seals.make(
-            ident, source.files_oid, source.log_tree, source.origin, self._sink.scratch
-        )
-        return msgspec.structs.replace(
-            manifest,
-            id=ident,
-            trigger=FORK,
-            note=fork_note(source),
-            label=None,
-            forked_from=source.id,
-            origin=seal,
-            converted=(),
-        )
+
+def _forked(manifest: Manifest, source: Checkpoint) -> Manifest:
+    return msgspec.structs.replace(
+        manifest,
+        id=os.urandom(6).hex(),
+        trigger=FORK,
+        note=fork_note(source),
+        label=None,
+        forked_from=source.id,
+        converted=(),
+    )

@@ -6,18 +6,22 @@ checkpoint without such a seal was made elsewhere (docs/format.md, 5).
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
+
+import msgspec
 
 from gitcp import durable
 from gitcp.at_fork import computed
 from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.format import tree as trees
-from gitcp.format.checkpoint import Sealed
+from gitcp.format.checkpoint import Manifest, Sealed, encode_manifest
+from gitcp.format.oid import ObjectFormat
+from gitcp.format.tree import Entry
 from gitcp.git.objects import TREE
 from gitcp.git.repository import Repository
 from gitcp.git.secret import SIZE, KeyFile
@@ -25,7 +29,11 @@ from gitcp.names import decode, encode
 from gitcp.store.contents import Contents
 
 ELSEWHERE = "elsewhere"
-_DOMAIN = "gitcp origin 1"
+_DOMAIN = "gitcp origin 2"
+# Up to 0.2.0 a seal covered the trees of files and of logs only.
+_OLD_DOMAIN = "gitcp origin 1"
+# The seal in a record, as `encode_manifest` writes it.
+_IN_RECORD = b'"seal": "%b"'
 
 
 class Origin(NamedTuple):
@@ -70,13 +78,12 @@ class Seals:
 
     def make(
         self,
-        ident: str,
-        files: bytes | None,
-        logs: bytes | None,
+        manifest: Manifest,
+        inner: Mapping[bytes, Entry],
         origin: Origin,
         scratch: Path | None,
     ) -> Sealed:
-        """Returns the seal for a checkpoint made here, of these two trees.
+        """Returns the seal for a checkpoint made here; `inner` is `.gitcp` without its record.
 
         The first one makes the key; it is written to `scratch` first, or to a place that
         the next transaction sweeps.
@@ -85,7 +92,13 @@ class Seals:
             StorageError: the key cannot be written.
         """
         key = self._read() or self._new(scratch)
-        return Sealed(_seal(key, ident, files, logs, origin), origin.files, origin.logs)
+        sealed = Sealed("", origin.files, origin.logs)
+        record = encode_manifest(msgspec.structs.replace(manifest, origin=sealed))
+        tree = manifest.files.tree
+        files = bytes.fromhex(tree) if tree is not None else None
+        form = self._repository.form
+        seal = _seal(key, manifest.id, files, _oid(form, inner), record)
+        return msgspec.structs.replace(sealed, seal=seal)
 
     def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
         """Returns where a checkpoint comes from, by the seal in its checkpoint.json."""
@@ -97,44 +110,33 @@ class Seals:
         logs = where if contents.log_tree is not None else None
         return Origin(where, logs, here=False)
 
-    def again(
-        self,
-        contents: Contents,
-        sealed: Sealed | None,
-        files: bytes | None,
-        logs: bytes | None,
-    ) -> Sealed | None:
-        """Returns the seal for the new content of an existing checkpoint.
-
-        Changing a checkpoint that was not sealed here does not seal it.
-        """
-        verified = self._verified(contents, sealed)
-        key = self._read()
-        if verified is None or key is None:
-            return sealed
-        seal = _seal(key, contents.trailers.id, files, logs, verified)
-        return Sealed(seal, verified.files, verified.logs)
-
     def _verified(self, contents: Contents, sealed: Sealed | None) -> Origin | None:
         """Returns what a seal vouches for; None if it is missing or not ours."""
         key = self._read()
-        if sealed is None or key is None:
+        if sealed is None or key is None or not sealed.seal:
             return None
         claimed = Origin(sealed.files, sealed.logs)
-        # From the trees themselves: what checkpoint.json says of them is not sealed.
+        # From the trees themselves: what checkpoint.json says of them proves nothing.
         objects = contents.objects
         entries = dict(objects.tree(contents.raw.tree))
-        entries.pop(layout.RESERVED, None)
-        files = objects.form.oid(TREE, trees.encode(entries)) if entries else None
+        inner = dict(objects.tree(entries.pop(layout.RESERVED).oid))
+        form = objects.form
+        files = _oid(form, entries) if entries else None
+        record = objects.blob(inner.pop(layout.CHECKPOINT).oid)
+        head, found, tail = record.partition(_IN_RECORD % sealed.seal.encode())
+        blank = head + _IN_RECORD % b"" + tail if found else b""
+        rest = _oid(form, inner)
         ident, logs = contents.trailers.id, contents.log_tree
         # Private stores' keys are tried only if our own does not fit.
         for candidate in chain((key,), self._adopted()):
+            if _same(sealed.seal, _seal(candidate, ident, files, rest, blank)):
+                return claimed
             try:
-                seal = _seal(candidate, ident, files, logs, claimed)
+                old = _old_seal(candidate, ident, files, logs, claimed)
             except UsageError:
                 # No remote has such a name.
-                return None
-            if hmac.compare_digest(seal.encode(), sealed.seal.encode()):
+                continue
+            if _same(sealed.seal, old):
                 return claimed
         return None
 
@@ -172,11 +174,23 @@ class Seals:
         return self._key
 
 
+def _oid(form: ObjectFormat, entries: Mapping[bytes, Entry]) -> bytes:
+    return form.oid(TREE, trees.encode(entries))
+
+
 def _seal(
+    key: bytes, ident: str, files: bytes | None, rest: bytes, record: bytes
+) -> str:
+    parts = [_DOMAIN, ident, files.hex() if files else "", rest.hex()]
+    data = "\n".join(parts).encode() + b"\n" + record
+    return hashlib.blake2b(data, key=key, digest_size=SIZE).hexdigest()
+
+
+def _old_seal(
     key: bytes, ident: str, files: bytes | None, logs: bytes | None, origin: Origin
 ) -> str:
     parts = [
-        _DOMAIN,
+        _OLD_DOMAIN,
         ident,
         files.hex() if files else "",
         logs.hex() if logs else "",
@@ -185,3 +199,7 @@ def _seal(
     ]
     data = "\n".join(parts).encode()
     return hashlib.blake2b(data, key=key, digest_size=SIZE).hexdigest()
+
+
+def _same(given: str, made: str) -> bool:
+    return hmac.compare_digest(given.encode(), made.encode())

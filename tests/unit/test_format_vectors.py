@@ -621,21 +621,19 @@ def test_an_empty_pack_is_none(tmp_path):
 # --- the seal -----------------------------------------------------------------------
 
 
-def test_the_seal_of_the_document():
+def test_the_seals_of_the_document():
     vector = re.search(
-        r"^Seal with the key `(?P<key>[0-9a-f]{64})`.*?`(?P<seal>[0-9a-f]{64})`",
+        r"^Seal with the key `(?P<key>[0-9a-f]{64})`.*?`(?P<seal>[0-9a-f]{64})`"
+        r"\n\nSeal of 0\.1\.0 .*?`(?P<old>[0-9a-f]{64})`",
         VECTORS,
         re.MULTILINE | re.DOTALL,
     )
     assert vector is not None
-    made = origin._seal(
-        bytes.fromhex(vector["key"]),
-        "0123456789ab",
-        b"\xaa" * 20,
-        b"\xbb" * 20,
-        origin.Origin(None, "Hub"),
-    )
-    assert made == vector["seal"]
+    key, ident = bytes.fromhex(vector["key"]), "0123456789ab"
+    files, rest = b"\xaa" * 20, b"\xbb" * 20
+    assert origin._seal(key, ident, files, rest, b'{"seal": ""}') == vector["seal"]
+    logs = origin.Origin(None, "Hub")
+    assert origin._old_seal(key, ident, files, rest, logs) == vector["old"]
 
 
 @pytest.mark.parametrize("purpose", [secret.LEDGER, secret.FINGERPRINTS])

@@ -136,7 +136,7 @@ class EventCommitBuilder:
             return Origin(sealed.files, sealed.logs) if sealed is not None else HERE
         checkpoint = self._store.checkpoint(oid)
         origin = checkpoint.origin if checkpoint is not None else HERE
-        # Its seal, which may be copied, says nothing of the event.
+        # A seal of 0.1.0 may be copied, and says nothing of the event.
         if not origin.foreign and oid.hex() in self._pulled:
             return Origin(ELSEWHERE, ELSEWHERE, here=False)
         return origin

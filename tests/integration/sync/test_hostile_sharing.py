@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -469,25 +470,38 @@ def test_a_task_that_no_log_holds_reaches_no_agent(bob, hub):
     assert told(bob).count("net prices") == 2
 
 
-def test_a_copied_seal_vouches_for_no_task(bob, hub):
-    """A seal covers trees, and not what checkpoint.json says beside them."""
+def _record(raw: bytes) -> bytes:
+    return json.dumps({**json.loads(raw), "task": ORDER, "note": ORDER}).encode()
+
+
+FORGERIES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "the record": ("checkpoint.json", _record),
+    "the page": ("summary.md", lambda raw: raw + ORDER.encode()),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_a_copied_seal_vouches_for_nothing_else(bob, what):
+    """Someone who may push has the trees, the id and the seal of what was pushed."""
     own = save(bob, "-s", "s", "--decision", "mine", a_py=b"2")
+    assert not ok(bob, "show", "s:1")["checkpoint"]["foreign"]
+    name, forge = FORGERIES[what]
     raw = git(bob, "cat-file", "commit", own["commit"])
-    record = git(bob, "show", f"{own['commit']}:.gitcp/checkpoint.json")
-    changed = json.dumps({**json.loads(record), "task": ORDER}).encode()
+    there = f".gitcp/{name}"
+    changed = forge(git(bob, "show", f"{own['commit']}:{there}"))
     blob = git(bob, "hash-object", "-w", "--stdin", input=changed).strip().decode()
     with_index = {"GIT_INDEX_FILE": str(bob / ".git" / "forged")}
     git(bob, "read-tree", own["commit"], env=with_index)
-    entry = f"100644,{blob},.gitcp/checkpoint.json"
+    entry = f"100644,{blob},{there}"
     git(bob, "update-index", "--cacheinfo", entry, env=with_index)
     tree = git(bob, "write-tree", env=with_index).strip()
     forged = raw.replace(raw.split(b"\n")[0], b"tree " + tree, 1)
     args = ("hash-object", "-t", "commit", "-w", "--stdin")
     oid = git(bob, *args, input=forged).decode().strip()
     git(bob, "update-ref", "refs/gitcp/s/s/main", oid)
-    shown = ok(bob, "show", "s:1")["checkpoint"]
-    assert (shown["foreign"], shown["task"]) == (False, ORDER)
-    assert ORDER not in ok(bob, "context", "s:1")["context"]
+    assert ok(bob, "show", "s:1")["checkpoint"]["foreign"]
+    said = ok(bob, "context", "s:1")["context"].splitlines()
+    assert all(line.startswith("> ") for line in said if ORDER in line)
 
 
 # --- mirrors ---------------------------------------------------------------------------
