@@ -78,8 +78,8 @@ def recorded_at(checkpoint: Checkpoint) -> str | None:
 def task_in(entries: Sequence[Decision]) -> str | None:
     """Returns the newest task of a decision log.
 
-    checkpoint.json has it as well, but a stranger can write one that no log holds: no
-    seal covers it.
+    checkpoint.json has it as well, but a stranger can write one that no log holds, and the
+    seals of 0.1.0 do not cover it.
     """
     return next((one.text for one in reversed(entries) if one.kind == "task"), None)
 

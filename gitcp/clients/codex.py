@@ -10,13 +10,10 @@ A thread that the client forks does not begin with a copy: its first record says
 it continues, and up to which record. So gitcp stores that thread's rollout beside it.
 """
 
-import os
 import re
 import secrets
-import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -317,17 +314,6 @@ def _parent(subagent: Path, thread: str) -> Path | None:
     return _find(subagent.parents[3], thread)
 
 
-def _beginning(rollout: Path) -> bytes:
-    """Returns the beginning of a rollout; empty if it is not a readable regular file."""
-    with suppress(OSError):
-        # Opening a pipe would wait for its writer.
-        fd = os.open(rollout, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                return file.read(_HEAD)
-    return b""
-
-
 def _continued(rollout: Path) -> Iterator[Path]:
     """Yields the rollouts that a rollout continues, the nearest first."""
     if len(rollout.parts) <= _DATED:
@@ -336,7 +322,7 @@ def _continued(rollout: Path) -> Iterator[Path]:
     seen = {rollout}
     current: Path | None = rollout
     while current is not None and len(seen) < _DEEPEST:
-        origin = _meta(_beginning(current)).forked_from_id
+        origin = _meta(records.beginning(current, _HEAD, follow=True)).forked_from_id
         current = _find(sessions, origin) if origin else None
         if current is None or current in seen:
             return

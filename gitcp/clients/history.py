@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from gitcp.clients import registry
+from gitcp.clients import records, registry
 from gitcp.clients.client import ClientPlaces, Source
 from gitcp.errors import UsageError
 
@@ -86,12 +86,7 @@ def files(
 
 def head(path: Path, size: int = _HEAD) -> bytes:
     """Returns the beginning of a regular file; empty if it cannot be read."""
-    with suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            if stat.S_ISREG(os.fstat(fd).st_mode):
-                return file.read(size)
-    return b""
+    return records.beginning(path, size, follow=False)
 
 
 def is_within(directory: str, roots: Sequence[Path]) -> bool:

@@ -5,7 +5,9 @@ Clients write JavaScript's JSON, a line for each record; hooks send an object.
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -124,3 +126,18 @@ def path(payload: Mapping[str, Any], name: str) -> Path | None:
     """Returns an absolute path from a hook's payload, or None."""
     value = text(payload, name)
     return Path(value) if value and os.path.isabs(value) else None
+
+
+def beginning(path: Path, size: int, *, follow: bool) -> bytes:
+    """Returns the beginning of a file; empty if it is not a readable regular file.
+
+    It opens neither a pipe, for whose writer it would wait, nor a device. A link counts as
+    its target only with `follow`.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    with suppress(OSError):
+        fd = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
+        with os.fdopen(fd, "rb") as file:
+            if stat.S_ISREG(os.fstat(fd).st_mode):
+                return file.read(size)
+    return b""

@@ -30,7 +30,7 @@ from gitcp.store.contents import Contents
 
 ELSEWHERE = "elsewhere"
 _DOMAIN = "gitcp origin 2"
-# Up to 0.2.0 a seal covered the trees of files and of logs only.
+# In 0.1.0 a seal covered the trees of files and of logs only.
 _OLD_DOMAIN = "gitcp origin 1"
 # The seal in a record, as `encode_manifest` writes it.
 _IN_RECORD = b'"seal": "%b"'
