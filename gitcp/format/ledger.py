@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +38,7 @@ KINDS = ABOUT_STEPS | {BACK, LINE, JOINED}
 
 _TRAILER = rb"Gitcp-(Ledger|Last|Version|Encrypted): ([!-~]+)"
 _SUBJECT = 72
+_SEALED = "gitcp record 2"
 
 
 class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -262,11 +264,18 @@ def commit_of(oid: str, commit: Commit, where: str) -> LedgerCommit:
     )
 
 
-def sealed_text(record: Record) -> bytes:
-    """Returns the bytes that a record's seal covers: everything that gitcp may act upon.
+def sealed_text(record: Record, large: bytes | None = None) -> bytes:
+    """Returns the bytes that a record's seal covers: everything but its number and time.
 
-    Not its number, which is its place, nor its value, which may lie elsewhere.
+    `large` is the value of a record that has a `size`: it lies in the commit's tree.
     """
+    value = large if record.size else record.value
+    digest = "" if value is None or value is UNSET else sha256(value).hexdigest()
+    return f"{_SEALED}\n{digest}\n".encode() + old_sealed_text(record)
+
+
+def old_sealed_text(record: Record) -> bytes:
+    """Returns what gitcp 0.1.0 sealed: the same without the value."""
     return encode_record(
         msgspec.structs.replace(record, n=0, at="", value=UNSET, size=0, seal="")
     )

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 
 from gitcp import durable
-from gitcp.format.ledger import Record, sealed_text, undo_text
+from gitcp.format.ledger import Record, old_sealed_text, sealed_text, undo_text
 from gitcp.git.repository import Repository
 from gitcp.git.secret import LEDGER, DerivedKey
 
@@ -23,17 +23,27 @@ class RecordSigner:
         self._secret: bytes | None = None
         self._others: list[bytes] | None = None
 
-    def seal(self, record: Record) -> str:
+    def seal(self, record: Record, large: bytes | None = None) -> str:
         """Returns the seal of a record; the first one makes the key.
+
+        `large` is its value, if that lies in the commit's tree.
 
         Raises:
             StorageError: the key cannot be read or made.
         """
-        return self._of(sealed_text(record), create=True)[:_DIGITS]
+        return self._of(sealed_text(record, large), create=True)[:_DIGITS]
 
-    def is_ours(self, record: Record) -> bool:
-        """Whether a record was written in this repository, and not changed since."""
-        return self._fits(record.seal, sealed_text(record), _DIGITS)
+    def is_ours(self, record: Record, large: bytes | None = None) -> bool:
+        """Whether a record was written in this repository, and not changed since.
+
+        `large` is its value, if that lies in the commit's tree; without it, such a record
+        is not ours.
+        """
+        if record.size and large is None:
+            return False
+        return self._fits(
+            record.seal, sealed_text(record, large), _DIGITS
+        ) or self._fits(record.seal, old_sealed_text(record), _DIGITS)
 
     def seal_undo(self, record: Record) -> str:
         """Returns the seal of a step's undo; the first one makes the key."""

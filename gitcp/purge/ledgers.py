@@ -108,11 +108,11 @@ def _erased(
             directory=text(undo.directory),
             function=text(undo.function),
         )
-    value = record.value
-    if record.size:
-        value = Raw(eraser.records(values[record.n]))
-        if bytes(value) == values[record.n]:
-            value = UNSET
+    value, size, large = record.value, record.size, values.get(record.n)
+    if large is not None:
+        value, size = Raw(eraser.records(large)), 0
+        if bytes(value) == large:
+            value, size = UNSET, record.size
     elif value is not UNSET:
         value = Raw(eraser.records(bytes(value)))
     made = replace(
@@ -125,6 +125,7 @@ def _erased(
         error=text(record.error),
         undo=undo,
         value=value,
+        size=size,
     )
     if made == record:
         return record
@@ -134,8 +135,8 @@ def _erased(
         and signet.is_our_undo(record)
     ):
         made = replace(made, undo=replace(made.undo, seal=signet.seal_undo(made)))
-    if signet.is_ours(record):
-        made = replace(made, seal=signet.seal(made))
+    if signet.is_ours(record, large):
+        made = replace(made, seal=signet.seal(made, large))
     return made
 
 

@@ -107,13 +107,19 @@ class History:
         return briefing if looked or briefing.catch_up(self.ledger) else None
 
     def is_ours(self, call: Call) -> bool:
-        """Whether every command and write that a step asks for was recorded here."""
-        records = (call.intent, call.result)
-        return all(
-            self.ledger.signet.is_ours(record)
-            for record in records
-            if record is not None
-        )
+        """Whether every command and write that a step asks for, and its result, is ours.
+
+        Raises:
+            CorruptError: the result is missing.
+            BusyError: another process kept the write-ahead log.
+        """
+        signet, result = self.ledger.signet, call.result
+        if not signet.is_ours(call.intent):
+            return False
+        if result is None:
+            return True
+        large = self.ledger.value(result) if result.size else None
+        return signet.is_ours(result, large)
 
     def refuse_elsewhere(self, call: Call) -> None:
         """Raises unless a step was recorded here.

@@ -95,7 +95,9 @@ def known(repo: Path) -> dict[str, Any]:
         session = gitcp.open(repo).session(name)
         session.flush()
         ledger = workspace.ledgers.of(name)
-        assert all(map(ledger.signet.is_ours, ledger.records()))
+        assert all(
+            ledger.signet.is_ours(one, ledger.value(one)) for one in ledger.records()
+        )
         found[name] = [(one.name, one.state, one.intent.key) for one in session.steps()]
     found["ids"] = [
         one.id

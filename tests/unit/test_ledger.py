@@ -19,6 +19,7 @@ from gitcp.format.commit import parse_commit, trailers_of
 from gitcp.format.ledger import LedgerCommit, Record, Undo
 from gitcp.format.oid import SHA1
 from gitcp.git.objects import COMMIT, TREE
+from gitcp.ledger import signing
 from gitcp.ledger.call import StepSlot
 from gitcp.ledger.state import LedgerPoint, LedgerState
 from gitcp.steps import results
@@ -51,6 +52,27 @@ def test_the_document_gives_the_bytes_of_a_ledger():
     assert ledger.ledger_trailers(commit) == ("%4dain", 2, 1)
     # A walk over checkpoints ends here.
     assert trailers_of(commit) is None
+
+
+def test_the_document_gives_the_seals_of_its_records():
+    """The keys are those of the document, too; test_format_vectors derives them."""
+    key = re.search(r"`gitcp ledger 1` gives\s+`([0-9a-f]{64})`", VECTORS)
+    seals = re.findall(r"`([0-9a-f]{32})`", VECTOR)
+    assert key is not None
+    first, second = (
+        ledger.decode_record(line, "here") for line in vector()[0].splitlines()
+    )
+    texts = [
+        ledger.sealed_text(first),
+        ledger.sealed_text(second),
+        ledger.old_sealed_text(second),
+    ]
+    made = [signing._seal(bytes.fromhex(key[1]), text)[:32] for text in texts]
+    assert made == seals
+    # Where the value lies changes nothing.
+    large = replace(second, value=UNSET, size=4)
+    assert ledger.sealed_text(large, b"null") == ledger.sealed_text(second)
+    assert ledger.sealed_text(large, b"nil") != ledger.sealed_text(second)
 
 
 def test_the_document_has_every_field_in_order():

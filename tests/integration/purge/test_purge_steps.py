@@ -115,6 +115,24 @@ def test_a_large_result_without_the_secret_is_kept_as_it_is(ann):
     assert session.step("large", lambda: None) == large
 
 
+def test_a_record_around_a_large_result_that_stays_is_sealed_again(ann):
+    class Plain:
+        name = SECRET
+
+        def dump(self, value: Any) -> Any:
+            return value
+
+        def load(self, value: Any) -> Any:
+            return value
+
+    session = gitcp.open(ann).session("job")
+    session.save()
+    session.step("large", lambda: "x" * 9_000, codec=Plain())
+    ok(ann, "purge", "--value-from-stdin", "--yes", input=SECRET.encode())
+    (step,) = ok(ann, "steps", "-s", "job")["steps"]
+    assert (step["name"], step["foreign"]) == ("large", False)
+
+
 @pytest.mark.parametrize("how", ["value", "fingerprint"])
 def test_an_interrupted_purge_is_finished_by_the_same_command(ann, how, monkeypatch):
     """The branches moved; what was seen on the remote still held all of it."""

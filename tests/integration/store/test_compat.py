@@ -159,6 +159,7 @@ def test_what_0_1_0_sealed_counts_as_made_here(tmp_path):
     keys = {
         name: (state / name).read_bytes() for name in ("key", "fx/seal", "secrets/key")
     }
+    assert [one["foreign"] for one in ok(top, "steps")["steps"]] == [False]
     ok(top, "undo", "--effects", "--to", "1", "--yes")
     assert not (top / "made.txt").exists()
     ok(top, "restore", "-y", "1")

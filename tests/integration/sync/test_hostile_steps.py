@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 import gitcp
+from gitcp.errors import UsageError
 from gitcp.format import ledger as records
 from gitcp.format.commit import parse_commit
 from gitcp.format.ledger import Record, Undo
@@ -214,6 +215,59 @@ def test_who_answers_elsewhere_is_believed_and_marked(ann, bob):
     ok(bob, "push")
     ok(ann, "pull")
     assert not ok(ann, "steps", "show", "load")["step"]["foreign"]
+
+
+@pytest.mark.parametrize("forged", ["inline", "in-the-tree", "both"])
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_a_copy_of_ones_own_result_with_another_value_is_not_ones_own(
+    ann, bob, size, forged
+):
+    """Who may push has Bob's own seal, but not for the value they would like to give."""
+    run = gitcp.open(bob).session("job")
+    run.save()
+    kept = run.step("load", lambda: "a" * size)
+    ok(bob, "push")
+    ok(ann, "pull")
+    tip = git_line(ann, "rev-parse", LEDGER)
+    raw = git(ann, "cat-file", "commit", tip)
+    mine = records.records_of(parse_commit(raw, new_form().size), "here")[-1]
+    assert mine.kind == records.RESULT
+    text = b'"' + b"b" * size + b'"'
+    at, root = last(ann) + 1, None
+    changed = msgspec.structs.replace(mine, n=at, value=Raw(text), size=0)
+    if forged != "inline":
+        blob = git(ann, "hash-object", "-w", "--stdin", input=text).decode().strip()
+        entry = f"100644 blob {blob}\t{at}.json\n".encode()
+        root = bytes.fromhex(git(ann, "mktree", input=entry).decode())
+        value = mine.value if forged == "both" else UNSET
+        changed = msgspec.structs.replace(changed, value=value, size=len(text))
+    there(ann, page(ann, changed, parent=tip, tree=root))
+    invoke(bob, "pull")
+    shown = ok(bob, "steps", "show", "load")["step"]
+    again = gitcp.open(bob).session("job")
+    if not shown["foreign"]:
+        # The pull refused the page.
+        assert git_line(bob, "rev-parse", LEDGER) == tip
+        assert again.step("load", lambda: "c", elsewhere=False) == kept
+        return
+    with pytest.raises(UsageError, match="elsewhere"):
+        again.step("load", lambda: "c", elsewhere=False)
+
+
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_ones_own_result_stays_ones_own_on_its_way_back(ann, bob, size):
+    run = gitcp.open(bob).session("job")
+    run.save()
+    kept = run.step("load", lambda: "a" * size)
+    ok(bob, "push")
+    ok(ann, "pull")
+    ok(ann, "switch", "job", "--restore", "--yes")
+    gitcp.open(ann).session("job").step("more", lambda: 1)
+    ok(ann, "push")
+    ok(bob, "pull")
+    assert not ok(bob, "steps", "show", "load")["step"]["foreign"]
+    again = gitcp.open(bob).session("job")
+    assert again.step("load", lambda: "c", elsewhere=False) == kept
 
 
 # --- what is not a ledger, or not all of it -------------------------------------------------
