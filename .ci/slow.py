@@ -150,7 +150,7 @@ def main() -> int:
     parser.add_argument("--passes", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2, help="tests at a time")
     parser.add_argument("--minutes", type=float, help="start no test after these")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     if git("status", "--porcelain", "--", "gitcp", "hooks", "tests"):
         sys.exit("gitcp, hooks or tests differ from HEAD: commit them first")
     # A shell starts what runs in the background with SIGINT ignored.
