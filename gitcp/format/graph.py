@@ -1,5 +1,6 @@
 """The trailer of a commit that holds an event of a LangGraph thread (docs/format.md, 15)."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -25,6 +26,12 @@ class EventHeader(NamedTuple):
     key: GraphKey
     parent: str | None
     run: str | None
+
+    def fits(self, event: Mapping[str, object]) -> bool:
+        """Whether an event, the content of graph.json, is the one that this announces."""
+        said = (self.kind, *self.key, self.parent)
+        names = ("kind", "namespace", "checkpoint_id", "parent")
+        return said == tuple(event.get(name) for name in names)
 
 
 def encode_header(header: EventHeader) -> tuple[str, str]:

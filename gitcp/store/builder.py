@@ -241,11 +241,12 @@ class CheckpointBuilder:
         *,
         metadata: msgspec.Raw | None = None,
         extra: Extra = (),
+        sealed: bool = True,
     ) -> bytes:
         """Makes a checkpoint again with another parent, and returns its commit.
 
         With `slot.forked_from` it is another checkpoint, with an id of its own.
-        `metadata` replaces the checkpoint's.
+        `metadata` replaces the checkpoint's. If not `sealed`, it will count as made elsewhere.
         """
         manifest = msgspec.structs.replace(
             source.manifest, session=slot.session, branch=slot.branch, seq=slot.seq
@@ -255,6 +256,8 @@ class CheckpointBuilder:
             manifest = _forked(manifest, source)
             # It is made here, and its content has the origin that it had.
             origin = origin._replace(here=True)
+        if not sealed:
+            origin = origin._replace(here=False)
         if metadata is not None:
             manifest = msgspec.structs.replace(manifest, metadata=metadata)
         files = dict(source.objects.tree(source.raw.tree))

@@ -42,11 +42,13 @@ class Origin(NamedTuple):
     A text is the remote they were pulled from, or `elsewhere`. A checkpoint that was
     made here may continue with a conversation, or fork files, that were not. `here` says
     that the checkpoint itself was made in this repository: then so was its author's name.
+    `whole` is false if its seal, of 0.1.0, covers no more than files and logs.
     """
 
     files: str | None
     logs: str | None
     here: bool = True
+    whole: bool = True
 
     @property
     def foreign(self) -> bool:
@@ -137,7 +139,7 @@ class Seals:
                 # No remote has such a name.
                 continue
             if _same(sealed.seal, old):
-                return claimed
+                return claimed._replace(whole=False)
         return None
 
     def _adopted(self) -> Iterator[bytes]:

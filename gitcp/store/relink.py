@@ -18,7 +18,7 @@ class Relink:
     """One run over the branches of a session; the caller holds its write-ahead log.
 
     `is_gone` says which checkpoints to leave out, `extra` the trailers of a checkpoint
-    beside the usual ones.
+    beside the usual ones, `vouches` whether one may be sealed again.
     """
 
     def __init__(
@@ -27,11 +27,13 @@ class Relink:
         session: str,
         is_gone: Callable[[Checkpoint], bool],
         extra: Callable[[Checkpoint], Extra],
+        vouches: Callable[[Checkpoint], bool],
     ) -> None:
         self._store = store
         self._session = session
         self._is_gone = is_gone
         self._extra = extra
+        self._vouches = vouches
         # By commit: its new form or, if it is gone, the one before it.
         self._new: dict[bytes, bytes | None] = {}
         self._counts: dict[str, int] = {}
@@ -91,6 +93,7 @@ class Relink:
             checkpoint,
             BranchSlot(self._session, name, seq, parent),
             extra=self._extra(checkpoint),
+            sealed=self._vouches(checkpoint),
         )
 
 

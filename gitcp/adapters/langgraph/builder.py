@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from gitcp.adapters.langgraph.origins import Origins
 from gitcp.adapters.langgraph.reader import ThreadReader
 from gitcp.format import checkpoint as manifests
 from gitcp.format import layout
@@ -21,9 +22,8 @@ from gitcp.store.builder import (
     TreeContent,
 )
 from gitcp.store.draft import Draft, FilesState
-from gitcp.store.origin import ELSEWHERE, HERE, Origin
+from gitcp.store.origin import HERE, Origin
 from gitcp.store.store import Store
-from gitcp.trust.trusted_remotes import Pulled
 from gitcp.wal.record_sink import RecordSink
 
 
@@ -56,14 +56,14 @@ class EventCommitBuilder:
         reader: ThreadReader,
         session: str,
         thread_id: str,
-        pulled: Pulled,
+        origins: Origins,
     ) -> None:
         self._store = store
         self._repository = store.repository
         self._reader = reader
         self._session = session
         self._thread_id = thread_id
-        self._pulled = pulled
+        self._origins = origins
 
     def commit(
         self, sink: RecordSink, event: EventCommit, anchor: Callable[[], str | None]
@@ -122,24 +122,11 @@ class EventCommitBuilder:
 
         Small values of a graph are in its event, so a parent without logs brings some, too.
         """
-        before = self.origin_of(event.parent) if event.parent is not None else HERE
-        state = self.origin_of(event.carried) if event.carried is not None else HERE
+        before = self._origins.of(event.parent) if event.parent is not None else HERE
+        state = self._origins.of(event.carried) if event.carried is not None else HERE
         return Origin(
             before.files if event.files is None else None, before.where or state.where
         )
-
-    def origin_of(self, oid: bytes) -> Origin:
-        """Returns where a commit of the thread was made, and what it carries on."""
-        if oid in self._reader.logged:
-            # Made here: its seal needs no checking.
-            sealed = self._reader.manifest(oid).origin
-            return Origin(sealed.files, sealed.logs) if sealed is not None else HERE
-        checkpoint = self._store.checkpoint(oid)
-        origin = checkpoint.origin if checkpoint is not None else HERE
-        # A seal of 0.1.0 may be copied, and says nothing of the event.
-        if not origin.foreign and oid.hex() in self._pulled:
-            return Origin(ELSEWHERE, ELSEWHERE, here=False)
-        return origin
 
     def _metadata(self, header: EventHeader) -> msgspec.Raw:
         about = {

@@ -57,6 +57,8 @@ class Index:
     writes: dict[GraphKey, list[bytes]] = field(default_factory=dict)
     # Where a fork of a root checkpoint begins: its commit, or its last writes.
     starts: dict[str, bytes] = field(default_factory=dict)
+    # The branch that writes were made for, and their number there.
+    _places: dict[bytes, tuple[str, int]] = field(default_factory=dict)
     last: str | None = None
     _latest: dict[str, str] = field(default_factory=dict)
     # The root checkpoint that was the newest one at each commit.
@@ -84,7 +86,7 @@ class Index:
     def _apply(self, entry: "IndexedCommit") -> None:
         head = self._heads.get(entry.parent) if entry.parent is not None else None
         if entry.header is not None:
-            head = self._take(entry.oid, entry.header, entry.own, head)
+            head = self._take(entry, entry.header, head)
         self._heads[entry.oid] = head
         self.lines[entry.branch] = IndexedBranch(
             entry.branch, entry.oid, entry.seq, head
@@ -122,21 +124,38 @@ class Index:
         self.lines[name] = IndexedBranch(name, tip, trailers.seq, self._heads[tip])
 
     def _take(
-        self, oid: bytes, header: EventHeader, branch: str, head: str | None
+        self, entry: "IndexedCommit", header: EventHeader, head: str | None
     ) -> str | None:
         key = header.key
         if header.kind == PUT:
-            self.nodes[key] = IndexedCheckpoint(oid, header.parent, header.run, branch)
+            self.nodes[key] = IndexedCheckpoint(
+                entry.oid, header.parent, header.run, entry.own
+            )
             newest = self._latest.get(key.namespace)
             if newest is None or key.ident > newest:
                 self._latest[key.namespace] = key.ident
             if key.namespace == ROOT:
                 head = key.ident
         else:
-            self.writes.setdefault(key, []).append(oid)
+            self._add_writes(key, entry)
         if key.namespace == ROOT and key.ident == head:
-            self.starts[head] = oid
+            self.starts[head] = entry.oid
         return head
+
+    def _add_writes(self, key: GraphKey, entry: "IndexedCommit") -> None:
+        """Adds writes after those that were before them on their branch.
+
+        Old ones that come again, below another commit, must not replace newer ones.
+        """
+        known = self.writes.setdefault(key, [])
+        at = len(known)
+        while at:
+            branch, seq = self._places[known[at - 1]]
+            if branch != entry.own or seq <= entry.seq:
+                break
+            at -= 1
+        known.insert(at, entry.oid)
+        self._places[entry.oid] = entry.own, entry.seq
 
     def latest(self, namespace: str) -> GraphKey | None:
         """Returns the checkpoint with the greatest id of a namespace."""

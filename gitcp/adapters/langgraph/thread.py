@@ -11,6 +11,7 @@ from gitcp.adapters.langgraph.builder import EventCommit, EventCommitBuilder
 from gitcp.adapters.langgraph.current_index import CurrentIndex
 from gitcp.adapters.langgraph.events import Typed, Write
 from gitcp.adapters.langgraph.index import Index, IndexedCheckpoint
+from gitcp.adapters.langgraph.origins import Origins
 from gitcp.adapters.langgraph.reader import StoredCheckpoint, ThreadReader
 from gitcp.adapters.langgraph.values import Value, encode_value
 from gitcp.errors import CorruptError, UsageError
@@ -71,8 +72,9 @@ class Thread:
         self.mutex = self.log.mutex
         self.reader = ThreadReader(self.log)
         self._current = CurrentIndex(store, session, self.log)
+        self._origins = Origins(store, self.reader, self.log, session, pulled)
         self._builder = EventCommitBuilder(
-            store, self.reader, session, thread_id, pulled
+            store, self.reader, session, thread_id, self._origins
         )
         self._made_here: set[bytes] = set()
 
@@ -129,8 +131,9 @@ class Thread:
         """
         for oid in (self.index.nodes[key].oid, *self.index.writes.get(key, ())):
             if oid not in self._made_here:
-                if self._builder.origin_of(oid).foreign:
-                    yield self._settled(oid)
+                doubt = self._origins.doubt(oid, self.index)
+                if doubt is not None:
+                    yield self._settled(doubt)
                 else:
                     self._made_here.add(oid)
 
@@ -317,7 +320,10 @@ class Thread:
                 # A fork without an event holds a copy of what may be going.
                 return header.key in gone if header else checkpoint.trigger == FORK
 
-            Relink(self._store, self.session, is_gone, _header).run()
+            def vouches(checkpoint: Checkpoint) -> bool:
+                return self._origins.vouches(checkpoint.oid, index)
+
+            Relink(self._store, self.session, is_gone, _header, vouches).run()
             self._forget()
 
     def delete(self) -> None:
