@@ -12,10 +12,11 @@ from gitcp.checkpoints.message_search import before_message
 from gitcp.checkpoints.restore_request import request_restore
 from gitcp.checkpoints.session import BaseSession
 from gitcp.clients import registry
-from gitcp.errors import GitcpError, NotFoundError
+from gitcp.errors import GitcpError, NotFoundError, UsageError
 from gitcp.format.checkpoint import show_path
 from gitcp.project.workspace import Current, Workspace, open_workspace
 from gitcp.store.checkpoint import Checkpoint
+from gitcp.trust.trusted_remotes import Trusting, is_trusted
 
 
 class _Fields(NamedTuple):
@@ -46,7 +47,11 @@ class Rewound(_Fields):
 
 
 def rewind_files(
-    user_message_uuid: str, session: BaseSession | None = None, *, dry_run: bool = False
+    user_message_uuid: str,
+    session: BaseSession | None = None,
+    *,
+    dry_run: bool = False,
+    trust: bool = False,
 ) -> Rewound:
     """Brings the files back as they were when a prompt was sent.
 
@@ -59,16 +64,22 @@ def rewind_files(
     session all those of the repository around the current directory are searched. With
     `dry_run` nothing is written.
 
+    Anyone who may push can send a session that has the message. So files that were made
+    elsewhere count only if no others do, and need `trust`, unless they came from a remote that
+    the user trusts (`gitcp trust`). With it all that they bring is restored.
+
     Raises:
         NotFoundError: no checkpoint was made before that message.
+        UsageError: the files were made elsewhere, and are not trusted.
         WouldOverwriteError: something that no checkpoint holds is in the way.
         PartialError: done, but files changed meanwhile and were left alone.
         BusyError: another save or restore is under way.
     """
     workspace = session.workspace if session is not None else open_workspace(".")
     workspace.refresh()
-    target, onto = _at(workspace, session, user_message_uuid)
-    request = request_restore(target, conversation=False, onto=onto)
+    target, onto = _at(workspace, session, user_message_uuid, trust=trust)
+    trust = trust or is_trusted(workspace.store, target)
+    request = request_restore(target, conversation=False, onto=onto, trust=trust)
     if dry_run:
         plan = restore_plan.plan_restore(workspace, request)
         steps, saved, left = plan.steps, None, (*plan.steps.left, *plan.obstacles)
@@ -84,15 +95,31 @@ def rewind_files(
 
 
 def _at(
-    workspace: Workspace, session: BaseSession | None, ident: str
+    workspace: Workspace, session: BaseSession | None, ident: str, *, trust: bool
 ) -> tuple[Checkpoint, Current]:
+    trusting = Trusting(workspace.store)
+    others: list[tuple[Checkpoint, Current]] = []
     for tip in _tips(workspace, session):
         with suppress(GitcpError):
             found = before_message(workspace.store, tip, ident) or _live(
                 workspace, tip, ident
             )
             if found is not None:
-                return found, Current(tip.session, tip.branch)
+                place = found, Current(tip.session, tip.branch)
+                if found.origin.files is None:
+                    return place
+                others.append(place)
+    for other in others:
+        if trust or other[0] in trusting:
+            return other
+    if others:
+        raise UsageError(
+            f"the files from before the message {ident!a} were made elsewhere"
+            f" ({others[0][0].origin.where}), so gitcp does not bring them back unless you"
+            " say so",
+            hint="look at them with `gitcp show`; then `gitcp trust REMOTE` once, or"
+            " trust=True",
+        )
     where = f"in {session.name}" if session is not None else "here"
     raise NotFoundError(
         f"there is no checkpoint {where} from before a message {ident!a}",
