@@ -21,8 +21,8 @@ Items = list[CompletionItem[str]]
 _WORD = re.compile(r"[A-Z]+")
 _ABOUT = 50
 # Other names would need quoting, different for each shell; and completing a name that was
-# made elsewhere must not turn it into a command, an option or a directory.
-_PLAIN = re.compile(r"(?![-~=])[\w./:@%+=,~#-]+")
+# made elsewhere must not turn it into a command, an option, a comment or a directory.
+_PLAIN = re.compile(r"(?![-~=#])[\w./:@%+=,~#-]+")
 
 
 def complete(

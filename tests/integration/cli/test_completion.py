@@ -132,18 +132,23 @@ def test_outside_of_a_repository_nothing_is_said(tmp_path):
         assert not completed(tmp_path, f"gitcp {line}").keys() - {"<file>"}
 
 
+_LINES = ("restore ", "switch ", "save -s ", "cat last ", "log -s ")
+
+
 def test_names_that_a_shell_would_act_on_are_not_offered(project):
     write_files(project, {"$(touch x)": b"1", "a b": b"1", "`x`": b"1", ";x": b"1"})
-    write_files(project, {"--trust": b"1", "~root": b"1", "=ls": b"1"})
+    write_files(project, {"--trust": b"1", "~root": b"1", "=ls": b"1", "#x": b"1"})
     ok(project, "save", "-s", "$(touch x)", "-m", "evil\x1b[31m\ttext")
     ok(project, "save", "--allow-empty", "--label", "a;b")
+    # bash and fish would read no further: `gitcp push origin` pushes every session.
+    ok(project, "save", "--allow-empty", "-s", "#x", "--label", "#y")
     words = [
         word
-        for line in ("restore ", "switch ", "save -s ", "cat last ", "log -s ")
+        for line in (*_LINES, "push origin ")
         for word in completed(project, f"gitcp {line}")
     ]
     assert words
-    assert all(re.fullmatch(r"(?![-~=])[\w./:@%+=,~#<>-]+", word) for word in words)
+    assert all(re.fullmatch(r"(?![-~=#])[\w./:@%+=,~#<>-]+", word) for word in words)
     abouts = completed(project, "gitcp restore ").values()
     assert all(about.isprintable() for about in abouts)
 
