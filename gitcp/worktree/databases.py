@@ -92,6 +92,16 @@ class Databases:
         log = self._log(path) if seen else None
         return log is not None and seen == (seen_of(os.fstat(fd)), seen_of(log))
 
+    def is_one(self, path: bytes, status: os.stat_result) -> bool:
+        """Whether a regular file of that stat is a database."""
+        if not status.st_size or status.st_size % _PAGE:
+            return False
+        fd = self._root.open(path)
+        try:
+            return _is_database(fd)
+        finally:
+            os.close(fd)
+
     @contextmanager
     def backup(self, path: bytes, fd: int) -> Iterator[Path | None]:
         """Makes a consistent copy of a database, and removes it at the end.

@@ -152,7 +152,12 @@ class FileReader:
             if status.st_size > self._limit:
                 return Trouble.TOO_LARGE
             entry = self._just_written(path, status)
-            if entry is not None and not self._chunks.only_elsewhere(entry.oid):
+            if (
+                entry is not None
+                and not self._chunks.only_elsewhere(entry.oid)
+                # A database has to be known as one from now on.
+                and not self._databases.is_one(path, status)
+            ):
                 return Content(entry, index_stat(status), settled=True)
             fd = self._root.open(path)
         except PermissionError:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.worktree import databases, sqlite_backup
+from gitcp.worktree import databases, replace, sqlite_backup
+from gitcp.worktree.clock import Clock
 from tests.fault.harness import fsck
 from tests.support.gitrepo import git, make_repo, write_files
 from tests.support.inprocess import invoke, ok
@@ -283,3 +284,29 @@ def test_only_another_process_counts_as_one_that_has_it_open(repo):
         with opened_elsewhere(repo / "a.db"):
             assert databases.is_open(root, b"a.db")
         assert not databases.is_open(root, b"a.db")
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["directory", "files"])
+def test_a_log_is_saved_after_a_restore_of_many_files_brought_its_database(
+    repo, tmp_path, monkeypatch, whole
+):
+    # Stamps that are old enough to be relied on, as after a longer restore.
+    monkeypatch.setattr(Clock, "shows_changes", lambda *_: True)
+    monkeypatch.setattr(replace, "step_of", lambda _: -1)
+    write_files(repo, {".gitignore": b"*-wal\n*-shm\n"})
+    write_files(repo, {f"d/f{n}": b"%d\n" % n for n in range(300)})
+    put(repo, b"one", name="d/a.db")
+    with closing(sqlite3.connect(repo / "d" / "a.db")) as opened:
+        opened.execute("SELECT count(*) FROM t").fetchone()
+    ok(repo, "save")
+    for path in (repo / "d").iterdir():
+        path.unlink()
+    if whole:
+        (repo / "d").rmdir()
+    else:
+        write_files(repo, {"d/other": b"0\n"})
+    ok(repo, "save")
+    ok(repo, "restore", "1", "-y")
+    put(repo, b"two", name="d/a.db")
+    ok(repo, "save")
+    assert rows_in(held(repo, "last", "d/a.db"), tmp_path) == [b"one", b"two"]
