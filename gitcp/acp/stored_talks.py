@@ -76,9 +76,10 @@ def _remove(folder: SessionFolder) -> bool:
 
 
 def _held(folder: SessionFolder) -> tuple[Checkpoint, LogName] | None:
-    """Returns the newest checkpoint of a session's branch, and its conversation's name.
+    """Returns the newest checkpoint of a branch with its conversation, and that one's name.
 
-    What a pull has put on top, or below it, is not the conversation that was here.
+    What a pull has put on top, or below it, is not the conversation that was here; nor is
+    nothing, where a stranger left it out.
     """
     about = folder.about()
     if about is None:
@@ -89,8 +90,10 @@ def _held(folder: SessionFolder) -> tuple[Checkpoint, LogName] | None:
         return None
     tip = workspace.store.tip(bound.session, bound.branch)
     line = workspace.store.line(tip) if tip is not None else ()
-    own = next((one for one in line if one.origin.logs is None), None)
-    return None if own is None else (own, LogName("conversation", bound.source))
+    name = LogName("conversation", bound.source)
+    held = (one for one in line if logs.meta(one.log_tree, name, one.objects))
+    own = next((one for one in held if one.origin.logs is None), None)
+    return None if own is None else (own, name)
 
 
 def _lines(tip: Checkpoint, name: LogName) -> Iterator[bytes]:

@@ -16,9 +16,11 @@ from gitcp.cli import acp_worker
 from gitcp.clients import acp_folder
 from gitcp.clients.acp_folder import About, SessionFolder
 from gitcp.clients.acp_talk import Heading
+from gitcp.format.layout import BranchKey
 from gitcp.project.workspace import open_workspace
 from gitcp.store.draft import Draft, NewRecords
-from tests.support.gitrepo import git, write_files
+from tests.support.forge import Forge, trailers
+from tests.support.gitrepo import git, git_line, write_files
 from tests.support.inprocess import invoke, ok
 
 LATER = stored_talks.KEPT * 2
@@ -112,6 +114,31 @@ def test_what_a_stranger_put_on_top_does_not_come_back_on_use(session, tmp_path)
     tip = open_workspace(session.repo).store.tip(made, bound.branch)
     assert tip is not None
     assert tip.origin.logs == "elsewhere"
+    session.turn("two")
+    assert session.folder.talk.read_bytes().startswith(talk)
+
+
+def test_a_stranger_who_leaves_the_conversation_out_removes_none_of_it(session):
+    session.turn("one")
+    talk = session.folder.talk.read_bytes()
+    assert session.remove_old() == 1
+    [made] = {one["session"] for one in ok(session.repo, "log")["checkpoints"]}
+    bound = bindings.find(open_workspace(session.repo), "acp", "s1")
+    assert bound is not None
+    key = BranchKey.of(made, bound.branch)
+    tip = git_line(session.repo, "rev-parse", key.ref)
+    seq = len(ok(session.repo, "log", "-s", f"{made}/{bound.branch}")["checkpoints"])
+    forge = Forge()
+    evil = forge.checkpoint(
+        session=made,
+        branch=bound.branch,
+        seq=seq + 1,
+        parent=bytes.fromhex(tip),
+        message=trailers(key.session, key.branch, seq + 1),
+    )
+    forge.into(session.repo / ".git", {key.ref: evil})
+    ok(session.repo, "save", "-s", f"{made}/{bound.branch}", "--allow-empty")
+    assert ok(session.repo, "messages", f"{made}/{bound.branch}:last") == []
     session.turn("two")
     assert session.folder.talk.read_bytes().startswith(talk)
 
