@@ -15,7 +15,7 @@ from gitcp.git.transaction import Transaction, files_in
 from gitcp.worktree import nested
 from gitcp.worktree.chunks import ChunkWriter
 from gitcp.worktree.clock import Clock
-from gitcp.worktree.databases import BESIDE, Databases
+from gitcp.worktree.databases import FOLDED, Databases
 from gitcp.worktree.files import Root
 from gitcp.worktree.listing import Found, Previous
 from gitcp.worktree.names import parents
@@ -350,7 +350,7 @@ class Builder:
     ) -> set[bytes]:
         """Notes that a database was captured together with the files beside it; returns these."""
         state.skipped[path] = BACKUP
-        names = {path + suffix for suffix in BESIDE}
+        names = {path + suffix for suffix in FOLDED}
         for name in names:
             state.skipped.pop(name, None)
             if before(name) is not None:

@@ -1,9 +1,12 @@
-"""SQLite databases with a write-ahead log: captured as one consistent file (0104).
+"""SQLite databases: with a write-ahead log captured as one consistent file (0104).
 
 The content of such a database is in two files, the database and its `-wal`. If a process
 writes while gitcp reads one after the other, they may not match. So gitcp copies both to a
 directory of its own, again if the database changed meanwhile, and SQLite makes one file of
 the copies (`sqlite_backup`). That file stands for the database and the files beside it.
+
+Without such a log, an interrupted transaction leaves a journal beside the database, with
+which SQLite takes it back. gitcp captures both as they are, even if rules ignore the journal.
 """
 
 import fcntl
@@ -20,11 +23,14 @@ from gitcp.worktree.clock import Clock
 from gitcp.worktree.files import Root, Seen, seen_of
 from gitcp.worktree.names import WAL
 
-BESIDE = (WAL, b"-shm")
+# A backup of a database stands for these, too.
+FOLDED = (WAL, b"-shm")
 _JOURNAL = b"-journal"
-# The first bytes of a database. Bytes 18 and 19 are 2 if it has a write-ahead log.
+BESIDE = (*FOLDED, _JOURNAL)
+# The first bytes of a database. Bytes 18 and 19 are 2 if it has a write-ahead log, else 1.
 _MAGIC = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)
+_WITH_LOG, _WITH_JOURNAL = b"\2\2", b"\1\1"
 _HEAD = 100
 # Sizes of databases are multiples of the smallest page.
 _PAGE = 512
@@ -80,9 +86,13 @@ class Databases:
         return beside | owners | self._known.keys()
 
     def beside(self) -> set[bytes]:
-        """Returns the files beside databases, if databases are captured as they are."""
+        """Returns the files beside databases that are captured, even if rules ignore them.
+
+        These are all of them if databases are captured as they are, else the journals with
+        which SQLite would change a database.
+        """
         if self._backups:
-            return set()
+            return {path + _JOURNAL for path in self._known if self._has_journal(path)}
         names = (path + suffix for path in self._known for suffix in BESIDE)
         return {name for name in names if self._is_file(name)}
 
@@ -98,7 +108,7 @@ class Databases:
             return False
         fd = self._root.open(path)
         try:
-            return _is_database(fd)
+            return _versions(fd) is not None
         finally:
             os.close(fd)
 
@@ -109,12 +119,18 @@ class Databases:
         None if it is not a database with a non-empty log, or if no copy can be made.
         """
         self.torn = False
-        if not _is_database(fd):
+        versions = _versions(fd)
+        if versions is None:
             self._known.pop(path, None)
             yield None
             return
         self._known[path] = None
-        if not self._backups or self._log(path) is None or self._has_journal(path):
+        if (
+            not self._backups
+            or versions != _WITH_LOG
+            or self._log(path) is None
+            or self._has_journal(path)
+        ):
             yield None
             return
         # Most work trees have no such database.
@@ -134,9 +150,13 @@ class Databases:
         return None
 
     def _has_journal(self, path: bytes) -> bool:
+        """Whether a journal lies beside a database that SQLite would not take for an old one."""
         with suppress(OSError):
-            status = self._root.lstat(path + _JOURNAL)
-            return status is not None and status.st_size > 0
+            fd = self._root.open(path + _JOURNAL)
+            try:
+                return os.pread(fd, 1, 0) not in {b"", b"\0"}
+            finally:
+                os.close(fd)
         return False
 
     def _is_file(self, path: bytes) -> bool:
@@ -181,9 +201,12 @@ def _packed(lock: _Lock) -> bytes:
     return struct.pack(_FLOCK, lock.kind, os.SEEK_SET, lock.start, lock.length, 0)
 
 
-def _is_database(fd: int) -> bool:
+def _versions(fd: int) -> bytes | None:
+    """Returns the bytes that say how a database is written; None if the file is none."""
     size = os.fstat(fd).st_size
     if not size or size % _PAGE:
-        return False
+        return None
     head = os.pread(fd, _HEAD, 0)
-    return head.startswith(_MAGIC) and head[_VERSIONS] == b"\2\2"
+    versions = head[_VERSIONS]
+    known = head.startswith(_MAGIC) and versions in {_WITH_LOG, _WITH_JOURNAL}
+    return versions if known else None

@@ -310,3 +310,91 @@ def test_a_log_is_saved_after_a_restore_of_many_files_brought_its_database(
     put(repo, b"two", name="d/a.db")
     ok(repo, "save")
     assert rows_in(held(repo, "last", "d/a.db"), tmp_path) == [b"one", b"two"]
+
+
+def interrupt(repo: Path, row: bytes) -> None:
+    """Begins a transaction that changes the file, and is killed: its journal stays."""
+    child = os.fork()
+    if not child:
+        opened = sqlite3.connect(repo / "a.db", isolation_level=None)
+        opened.execute("PRAGMA cache_size = 1")
+        opened.execute("BEGIN")
+        opened.execute("UPDATE t SET row = ? || row", (row * 200,))
+        opened.execute("INSERT INTO t SELECT row FROM t")
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (repo / "a.db-journal").stat().st_size > 0
+
+
+def fill(repo: Path, row: bytes) -> list[bytes]:
+    """Replaces the rows of a database without a log."""
+    rows = [b"%s%d" % (row * 100, n) for n in range(100)]
+    with closing(sqlite3.connect(repo / "a.db", isolation_level=None)) as opened:
+        opened.execute("CREATE TABLE IF NOT EXISTS t(row BLOB)")
+        opened.execute("BEGIN")
+        opened.execute("DELETE FROM t")
+        opened.executemany("INSERT INTO t VALUES(?)", [(one,) for one in rows])
+        opened.execute("COMMIT")
+    return rows
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+@pytest.mark.parametrize("named", [(), ("a.db",)])
+def test_a_journal_goes_with_its_database_and_comes_back_with_it(
+    repo, tmp_path, ignored, named
+):
+    if ignored:
+        write_files(repo, {".gitignore": b"*-journal\n"})
+    first = fill(repo, b"first")
+    ok(repo, "save")
+    second = fill(repo, b"second")
+    interrupt(repo, b"never")
+    before = {name: raw for name, (raw, _, _) in seen(repo).items()}
+    ok(repo, "restore", "1", *named, "-y")
+    # SQLite would write the journal of the other state into it.
+    assert set(seen(repo)) == {"a.db"}
+    assert rows_in((repo / "a.db").read_bytes(), tmp_path) == first
+    ok(repo, "undo", "-y")
+    assert {name: raw for name, (raw, _, _) in seen(repo).items()} == before
+    with closing(sqlite3.connect(repo / "a.db")) as opened:
+        assert [row for (row,) in opened.execute("SELECT row FROM t")] == second
+
+
+def test_a_journal_that_git_ignores_is_saved_while_it_counts(repo, tmp_path):
+    write_files(repo, {".gitignore": b"*-journal\n"})
+    rows = fill(repo, b"row")
+    ok(repo, "save")
+    interrupt(repo, b"never")
+    ok(repo, "save")
+    assert files(repo) == [".gitignore", "a.db", "a.db-journal", "other"]
+    out = tmp_path / "out"
+    ok(repo, "restore", "last", "--to", out)
+    with closing(sqlite3.connect(out / "a.db")) as opened:
+        assert [row for (row,) in opened.execute("SELECT row FROM t")] == rows
+    # SQLite takes the transaction back, and removes the journal.
+    with closing(sqlite3.connect(repo / "a.db")) as opened:
+        assert [row for (row,) in opened.execute("SELECT row FROM t")] == rows
+    ok(repo, "save")
+    assert files(repo) == [".gitignore", "a.db", "other"]
+    # One of a transaction that has ended: its first bytes are zero.
+    (repo / "a.db-journal").write_bytes(bytes(512))
+    assert not ok(repo, "save")["created"]
+
+
+def test_a_database_is_left_while_a_transaction_changes_it(repo, tmp_path):
+    rows = fill(repo, b"row")
+    ok(repo, "save")
+    fill(repo, b"later")
+    ok(repo, "save")
+    words = _OPENED.replace("opened.execute", 'opened.execute("BEGIN"); opened.execute')
+    before = seen(repo)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    argv = [sys.executable, "-c", words, repo / "a.db"]
+    with subprocess.Popen(argv, **pipes) as process:  # type: ignore[call-overload]
+        assert process.stdout.readline() == b"open\n"
+        done = invoke(repo, "restore", "1", "-y")
+        assert b"another process has this database open" in done.stderr
+        assert seen(repo) == before
+        process.stdin.close()
+    ok(repo, "restore", "1", "-y")
+    assert rows_in((repo / "a.db").read_bytes(), tmp_path) == rows
