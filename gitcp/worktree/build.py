@@ -162,7 +162,7 @@ class Builder:
         changes: dict[bytes, Entry | None] = {}
         for path in result.gone | self._unwanted(state, result):
             changes[path] = None
-            state.databases.pop(path, None)
+            self._databases.gone(path)
             if state.skipped.get(path) == BACKUP:
                 del state.skipped[path]
             if path in state.overlay or state.index:

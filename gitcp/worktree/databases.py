@@ -85,6 +85,14 @@ class Databases:
         owners = {path.removesuffix(one) for path in beside for one in BESIDE}
         return beside | owners | self._known.keys()
 
+    def gone(self, path: bytes) -> None:
+        """Forgets a database that is gone, unless SQLite would read a file in its place."""
+        if any(self._is_file(path + suffix) for suffix in BESIDE):
+            if path in self._known:
+                self._known[path] = None
+        else:
+            self._known.pop(path, None)
+
     def beside(self) -> set[bytes]:
         """Returns the files beside databases that are captured, even if rules ignore them.
 
@@ -121,7 +129,7 @@ class Databases:
         self.torn = False
         versions = _versions(fd)
         if versions is None:
-            self._known.pop(path, None)
+            self.gone(path)
             yield None
             return
         self._known[path] = None

@@ -398,3 +398,28 @@ def test_a_database_is_left_while_a_transaction_changes_it(repo, tmp_path):
         process.stdin.close()
     ok(repo, "restore", "1", "-y")
     assert rows_in((repo / "a.db").read_bytes(), tmp_path) == rows
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_log_that_outlived_its_database_is_not_read_into_a_restored_one(
+    repo, tmp_path, saved, emptied
+):
+    write_files(repo, {".gitignore": b"*-wal\n*-shm\n"})
+    put(repo, b"one")
+    close(repo)
+    ok(repo, "save")
+    put(repo, b"two")
+    ok(repo, "save")
+    (repo / "a.db").unlink()
+    if emptied:
+        (repo / "a.db").touch()
+    if saved:
+        ok(repo, "save")
+    before = {name: raw for name, (raw, _, _) in seen(repo).items()}
+    assert before.keys() >= {"a.db-wal", "a.db-shm"}
+    ok(repo, "restore", "1", "-y")
+    assert set(seen(repo)) == {"a.db"}
+    assert rows_in((repo / "a.db").read_bytes(), tmp_path) == [b"one"]
+    ok(repo, "undo", "-y")
+    assert {name: raw for name, (raw, _, _) in seen(repo).items()} == before
