@@ -22,6 +22,8 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
     own = f"{layout.SESSIONS}{trailers.session}/{trailers.branch}"
     refs = store.repository.refs.list(f"{layout.SESSIONS}{trailers.session}/")
     seen: set[bytes] = set()
+    # Others with its id: it was pruned or purged, or a stranger gave theirs that id.
+    alike: list[Checkpoint] = []
 
     def among(tips: Iterable[str]) -> Checkpoint | None:
         for oid in tips:
@@ -32,8 +34,10 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
             for candidate in store.line(tip) if tip else ():
                 if candidate.oid in seen:
                     break
-                if candidate == checkpoint or candidate.id == checkpoint.id:
+                if candidate == checkpoint:
                     return candidate
+                if candidate.id == checkpoint.id:
+                    alike.append(candidate)
                 seen.add(candidate.oid)
         return None
 
@@ -43,6 +47,7 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
         or among(refs.values())
         or among(tip.commit for _, tip in store.tips())
         or among(store.repository.refs.list("refs/gitcp/").values())
+        or next((one for one in alike if _stands_for(one, checkpoint)), None)
     )
     if current is None:
         raise NotFoundError(
@@ -50,6 +55,17 @@ def find_current(store: Store, checkpoint: Checkpoint) -> Checkpoint:
             hint="`gitcp log` lists the others",
         )
     return current
+
+
+def _stands_for(candidate: Checkpoint, checkpoint: Checkpoint) -> bool:
+    """Whether one with the same id may take a checkpoint's place: no stranger's takes our own's."""
+    if candidate.origin.here:
+        return True
+    try:
+        return not checkpoint.origin.here
+    except CorruptError:
+        # `gc` has removed what would tell.
+        return False
 
 
 def find_by_id(store: Store, ident: str) -> Checkpoint | None:

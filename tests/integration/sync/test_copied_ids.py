@@ -1,0 +1,75 @@
+"""A stranger's checkpoint with the id of one's own: ids are in what was pushed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gitcp
+from gitcp.checkpoints.selectors import select
+from gitcp.project.workspace import open_workspace
+from gitcp.store.find_current import find_current
+from tests.support.clones import save
+from tests.support.forge import Forge, trailers
+from tests.support.gitrepo import git
+from tests.support.inprocess import ok
+
+
+def forged(repo: Path, own: dict[str, Any], seq: int, parent: str) -> bytes:
+    """Puts a checkpoint with an id and other files on a branch."""
+    forge = Forge()
+    message = trailers("s", "main", seq).replace(b"0123456789ab", own["id"].encode())
+    made = forge.checkpoint(
+        [(b"100644", b"a.py", forge.blob(b"evil\n"))],
+        session="s",
+        seq=seq,
+        parent=bytes.fromhex(parent),
+        message=message,
+        id=own["id"],
+    )
+    forge.into(repo, {"refs/gitcp/s/s/main": made})
+    return made
+
+
+@pytest.fixture
+def saved(bob: Path) -> list[dict[str, Any]]:
+    return [
+        save(bob, "-s", "s", "-m", str(number), a_py=b"own %d\n" % number)
+        for number in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize("how", ["command", "package", "undo", "fork"])
+def test_ones_own_is_restored_and_not_the_one_with_its_id(bob, saved, how):
+    if how == "undo":
+        ok(bob, "restore", "1", "--yes")
+        saved[0] = saved[1]
+    tip = git(bob, "rev-parse", "refs/gitcp/s/s/main").decode().strip()
+    seq = len(git(bob, "rev-list", tip, "--not", "HEAD").split())
+    forged(bob / ".git", saved[0], seq + 1, tip)
+    target = select(open_workspace(bob), "1")
+    expected = b"own 1\n"
+    if how == "command":
+        ok(bob, "restore", "1", "--yes")
+    elif how == "package":
+        gitcp.open(bob).session("s").restore(target)
+    elif how == "undo":
+        ok(bob, "undo", "--yes")
+        expected = b"own 2\n"
+    else:
+        ok(bob, "fork", "1", "side", "--yes")
+    assert (bob / "a.py").read_bytes() == expected
+    assert not ok(bob, "show", "last")["checkpoint"]["origin"]["files"]
+
+
+def test_what_a_purge_made_of_ones_own_is_found_and_not_the_one_with_its_id(bob, saved):
+    tip = saved[1]["commit"]
+    forged(bob / ".git", saved[0], 3, tip)
+    target = select(open_workspace(bob), "1")
+    assert target.origin.here
+    ok(bob, "purge", "--value-from-stdin", "--yes", input=b"own 1")
+    current = find_current(open_workspace(bob).store, target)
+    assert (current.seq, current.origin.here) == (1, True)
+    assert current != target
