@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
-from gitcp.format.numbers import BEFORE_GIT, Assigned
+from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.names import decode, encode
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -21,7 +21,7 @@ class Reach:
         self._store = store
         self._known = known
         self._walks: dict[BranchKey, Iterator[Checkpoint]] = {}
-        self._found: dict[BranchKey, dict[str, Checkpoint]] = {}
+        self._found: dict[BranchKey, dict[str, list[Checkpoint]]] = {}
         self._forks: dict[BranchKey, list[BranchKey]] = {}
         self.damaged: dict[BranchKey, CorruptError] = {}
 
@@ -35,20 +35,21 @@ class Reach:
         # One that moved in from a folder without git may be in a fork beside its branch.
         forks = self._forks_of(entry.key) if entry.place == BEFORE_GIT else ()
         for key in (entry.key, *forks):
-            checkpoint = self._on(key, entry.id)
+            checkpoint = self._on(key, entry)
             if checkpoint is not None:
                 return checkpoint
         return None
 
-    def _on(self, key: BranchKey, ident: str) -> Checkpoint | None:
+    def _on(self, key: BranchKey, entry: Assigned) -> Checkpoint | None:
         found = self._found.setdefault(key, {})
-        if ident in found:
-            return found[ident]
+        for checkpoint in found.get(entry.id, ()):
+            if _is_meant(checkpoint, entry):
+                return checkpoint
         if key not in self._walks:
             self._walks[key] = self._walk(key)
         for checkpoint in self._walks[key]:
-            found[checkpoint.id] = checkpoint
-            if checkpoint.id == ident:
+            found.setdefault(checkpoint.id, []).append(checkpoint)
+            if checkpoint.id == entry.id and _is_meant(checkpoint, entry):
                 return checkpoint
         return None
 
@@ -69,6 +70,16 @@ class Reach:
                 yield from self._store.line(tip)
         except CorruptError as exc:
             self.damaged[key] = exc
+
+
+def _is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
+    """Whether one with the id of an entry is that entry's: a stranger may have copied the id."""
+    if entry.place == ELSEWHERE or checkpoint.commit == entry.commit:
+        return True
+    try:
+        return checkpoint.origin.here
+    except (CorruptError, FormatTooNewError):
+        return False
 
 
 def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:

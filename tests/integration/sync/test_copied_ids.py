@@ -13,7 +13,7 @@ from gitcp.project.workspace import open_workspace
 from gitcp.store.find_current import find_current
 from tests.support.clones import save
 from tests.support.forge import Forge, trailers
-from tests.support.gitrepo import git
+from tests.support.gitrepo import git, write_files
 from tests.support.inprocess import ok
 
 
@@ -73,3 +73,16 @@ def test_what_a_purge_made_of_ones_own_is_found_and_not_the_one_with_its_id(bob,
     current = find_current(open_workspace(bob).store, target)
     assert (current.seq, current.origin.here) == (1, True)
     assert current != target
+
+
+@pytest.mark.parametrize("how", ["rollback", "undo"])
+def test_the_last_one_made_here_is_not_the_one_with_its_id(bob, saved, how):
+    if how == "undo":
+        ok(bob, "restore", "1", "--yes")
+        saved = [ok(bob, "show", "last")["checkpoint"]]
+    tip = git(bob, "rev-parse", "refs/gitcp/s/s/main").decode().strip()
+    forged(bob / ".git", saved[-1], saved[-1]["seq"] + 1, tip)
+    if how == "rollback":
+        write_files(bob, {"a.py": b"changed\n"})
+    ok(bob, how, "--yes")
+    assert (bob / "a.py").read_bytes() == b"own 2\n"
