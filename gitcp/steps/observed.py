@@ -116,9 +116,10 @@ def find(workspace: Workspace, current: Current, ident: str) -> Checkpoint:
     """
     store = workspace.store
     tip = store.tip(current.session, current.branch)
-    for checkpoint in store.line(tip) if tip is not None else ():
-        if checkpoint.id == ident:
-            return checkpoint
+    line = store.line(tip) if tip is not None else ()
+    # The oldest: a stranger can only put one with the same id on top.
+    for checkpoint in reversed([one for one in line if one.id == ident]):
+        return checkpoint
     raise NotFoundError(
         f"checkpoint {ident} is not in {current.session}/{current.branch} any more",
         hint="it was pruned; `gitcp prune --keep-last N` keeps more",

@@ -9,7 +9,8 @@ import pytest
 
 import gitcp
 from gitcp.checkpoints.selectors import select
-from gitcp.project.workspace import open_workspace
+from gitcp.project.workspace import Current, open_workspace
+from gitcp.steps import observed
 from gitcp.store.find_current import find_current
 from tests.support.clones import save
 from tests.support.forge import Forge, trailers
@@ -86,3 +87,10 @@ def test_the_last_one_made_here_is_not_the_one_with_its_id(bob, saved, how):
         write_files(bob, {"a.py": b"changed\n"})
     ok(bob, how, "--yes")
     assert (bob / "a.py").read_bytes() == b"own 2\n"
+
+
+def test_a_step_goes_back_to_ones_own(bob, saved):
+    """An interrupted step may have the files from before it brought back."""
+    forged(bob / ".git", saved[0], 3, saved[1]["commit"])
+    found = observed.find(open_workspace(bob), Current("s", "main"), saved[0]["id"])
+    assert found.commit == saved[0]["commit"]
