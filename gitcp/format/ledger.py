@@ -264,21 +264,25 @@ def commit_of(oid: str, commit: Commit, where: str) -> LedgerCommit:
     )
 
 
-def sealed_text(record: Record, large: bytes | None = None) -> bytes:
-    """Returns the bytes that a record's seal covers: everything but its number and time.
+def sealed_text(record: Record, session: str, large: bytes | None = None) -> bytes:
+    """Returns the bytes that a record's seal covers: its ledger, its place, what it says.
 
-    `large` is the value of a record that has a `size`: it lies in the commit's tree.
+    `session` is the ref component. `large` is the value of a record that has a `size`: it
+    lies in the commit's tree.
     """
     value = large if record.size else record.value
     digest = "" if value is None or value is UNSET else sha256(value).hexdigest()
-    return f"{_SEALED}\n{digest}\n".encode() + old_sealed_text(record)
+    head = f"{_SEALED}\n{session}\n{digest}\n"
+    return head.encode() + encode_record(_without_value(record))
 
 
 def old_sealed_text(record: Record) -> bytes:
-    """Returns what gitcp 0.1.0 sealed: the same without the value."""
-    return encode_record(
-        msgspec.structs.replace(record, n=0, at="", value=UNSET, size=0, seal="")
-    )
+    """Returns what gitcp 0.1.0 sealed: neither value nor place."""
+    return encode_record(msgspec.structs.replace(_without_value(record), n=0, at=""))
+
+
+def _without_value(record: Record) -> Record:
+    return msgspec.structs.replace(record, value=UNSET, size=0, seal="")
 
 
 def undo_text(record: Record) -> bytes:

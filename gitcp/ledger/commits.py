@@ -34,17 +34,20 @@ def new_page(
     last: int,
     now: float,
     form: ObjectFormat,
+    seal: Callable[[Record], str],
 ) -> tuple[LedgerCommit, dict[bytes, bytes]]:
     """Returns a ledger commit with records, and the entries of its pack, by oid.
 
     `parents` are its parents, our own line first; `last` is the number of the record
-    before, `now` is in seconds since 1970, `form` is the form of ids.
+    before, `now` is in seconds since 1970, `form` is the form of ids. `seal` returns the
+    seal of a record.
     """
     at = timestamp(now)
-    numbered = [
+    placed = (
         replace(record, n=last + number, at=at)
         for number, record in enumerate(records, 1)
-    ]
+    )
+    numbered = [replace(record, seal=seal(record)) for record in placed]
     objects = _Objects(form)
     root, numbered = _store_values(objects, numbered)
     above = [bytes.fromhex(parent) for parent in parents]

@@ -27,14 +27,14 @@ def join(txn: Transaction, conflict: Conflict) -> None:
             hint=f"look at it with `git show {present}`",
         )
     epoch = txn.objects.commit(bytes.fromhex(new)).epoch
-    record = Record(0, "", JOINED, "")
-    seal = RecordSigner(txn.repository).seal(record)
+    record = Record(trailers.last + 1, timestamp(epoch), JOINED, "")
+    seal = RecordSigner(txn.repository, trailers.session).seal(record)
     raw = encode_ledger_commit(
         txn.add_object(TREE, b""),
         bytes.fromhex(present),
         epoch,
         trailers.session,
-        [replace(record, n=trailers.last + 1, at=timestamp(epoch), seal=seal)],
+        [replace(record, seal=seal)],
         joins=bytes.fromhex(new),
     )
     txn.publish(ref, expect=present, new=txn.add_commit(raw))

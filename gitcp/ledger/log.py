@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from msgspec import UNSET
-from msgspec.structs import replace
 
 from gitcp import at_fork
 from gitcp.errors import CorruptError
@@ -30,7 +29,7 @@ from gitcp.ledger.join import join
 from gitcp.ledger.known_pages import KnownPages
 from gitcp.ledger.page_cache import Kept, PageCache
 from gitcp.ledger.signing import RecordSigner
-from gitcp.names import quoted
+from gitcp.names import encode, quoted
 from gitcp.wal.background import BackgroundDrainer
 from gitcp.wal.client import LogClient
 from gitcp.wal.log_file import RefMove
@@ -53,7 +52,7 @@ class Ledger:
         self.repository = repository
         self.session = session
         self.ref = layout.ledger_ref(session)
-        self.signet = RecordSigner(repository)
+        self.signet = RecordSigner(repository, encode(session))
         self._cache = PageCache(repository, session, self.signet)
         self._drainer = drainer
         self._clock = clock
@@ -259,12 +258,9 @@ class Ledger:
             StorageError: the disk refused; the records were not added.
             BusyError: other processes kept the log busy.
         """
-        written = self._appends.append([self._sealed(record) for record in records])
+        written = self._appends.append(records)
         self._drainer.note(self)
         return written
-
-    def _sealed(self, record: Record) -> Record:
-        return replace(record, seal=self.signet.seal(record))
 
     def _add(self, records: Sequence[Record]) -> Sequence[Record]:
         """Makes one ledger commit of the records of several callers."""
@@ -295,6 +291,7 @@ class Ledger:
             self._known.last,
             self._clock(),
             self.repository.form,
+            self.signet.seal,
         )
         self._move(page.oid, objects)
         if joins is None:
@@ -333,7 +330,7 @@ class Ledger:
                 done = CREATED if tip is None else FAST_FORWARD
                 self._move(theirs, {})
             else:
-                self._publish([self._sealed(Record(0, "", JOINED, ""))], joins=theirs)
+                self._publish([Record(0, "", JOINED, "")], joins=theirs)
                 done = JOINED
             # The caller reads the refs to report the outcome.
             self._log.drain()

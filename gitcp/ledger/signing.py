@@ -16,34 +16,38 @@ _DIGITS = 32
 
 
 class RecordSigner:
-    """Seals the records that are written here, and recognises its own seals."""
+    """Seals the records of one ledger that are written here, and recognises its own seals.
 
-    def __init__(self, repository: Repository) -> None:
+    `session` is the ref component.
+    """
+
+    def __init__(self, repository: Repository, session: str) -> None:
+        self._session = session
         self._key = DerivedKey(repository, LEDGER)
         self._secret: bytes | None = None
         self._others: list[bytes] | None = None
 
     def seal(self, record: Record, large: bytes | None = None) -> str:
-        """Returns the seal of a record; the first one makes the key.
+        """Returns the seal of a record with number and time; the first one makes the key.
 
         `large` is its value, if that lies in the commit's tree.
 
         Raises:
             StorageError: the key cannot be read or made.
         """
-        return self._of(sealed_text(record, large), create=True)[:_DIGITS]
+        text = sealed_text(record, self._session, large)
+        return self._of(text, create=True)[:_DIGITS]
 
     def is_ours(self, record: Record, large: bytes | None = None) -> bool:
-        """Whether a record was written in this repository, and not changed since.
+        """Whether a record was written in this place of this ledger here, and not changed.
 
         `large` is its value, if that lies in the commit's tree; without it, such a record
         is not ours.
         """
         if record.size and large is None:
             return False
-        return self._fits(
-            record.seal, sealed_text(record, large), _DIGITS
-        ) or self._fits(record.seal, old_sealed_text(record), _DIGITS)
+        texts = sealed_text(record, self._session, large), old_sealed_text(record)
+        return any(self._fits(record.seal, text, _DIGITS) for text in texts)
 
     def seal_undo(self, record: Record) -> str:
         """Returns the seal of a step's undo; the first one makes the key."""

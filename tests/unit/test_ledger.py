@@ -63,16 +63,16 @@ def test_the_document_gives_the_seals_of_its_records():
         ledger.decode_record(line, "here") for line in vector()[0].splitlines()
     )
     texts = [
-        ledger.sealed_text(first),
-        ledger.sealed_text(second),
+        ledger.sealed_text(first, "%4dain"),
+        ledger.sealed_text(second, "%4dain"),
         ledger.old_sealed_text(second),
     ]
     made = [signing._seal(bytes.fromhex(key[1]), text)[:32] for text in texts]
     assert made == seals
     # Where the value lies changes nothing.
     large = replace(second, value=UNSET, size=4)
-    assert ledger.sealed_text(large, b"null") == ledger.sealed_text(second)
-    assert ledger.sealed_text(large, b"nil") != ledger.sealed_text(second)
+    assert ledger.sealed_text(large, "%4dain", b"null") == texts[1]
+    assert ledger.sealed_text(large, "%4dain", b"nil") != texts[1]
 
 
 def test_the_document_has_every_field_in_order():

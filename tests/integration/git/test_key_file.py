@@ -52,9 +52,9 @@ def test_keys_for_two_purposes_are_two(repo):
 
 def test_a_record_is_ours_after_0_1_0_made_its_own_file(repo):
     place = discover(repo)
-    sealed = replace(RECORD, seal=RecordSigner(place).seal(RECORD))
+    sealed = replace(RECORD, seal=RecordSigner(place, "main").seal(RECORD))
     earlier(place, LEDGER)
-    signer = RecordSigner(place)
+    signer = RecordSigner(place, "main")
     assert signer.is_ours(sealed)
     assert signer.seal(RECORD) != sealed.seal
     assert not signer.is_ours(replace(RECORD, seal="0" * 32))
@@ -70,12 +70,14 @@ def test_the_keys_of_a_store_that_moves_are_believed(tmp_path, has_file, known):
     if has_file:
         earlier(theirs, FINGERPRINTS)
         earlier(theirs, LEDGER)
-    sealed = replace(RECORD, seal=RecordSigner(theirs).seal(RECORD))
-    before = replace(RECORD, seal=RecordSigner(ours).seal(RECORD)) if known else None
+    sealed = replace(RECORD, seal=RecordSigner(theirs, "main").seal(RECORD))
+    before = (
+        replace(RECORD, seal=RecordSigner(ours, "main").seal(RECORD)) if known else None
+    )
     fingerprints = DerivedKey(theirs, FINGERPRINTS).make()
     ours.make_directory(ours.store_dir)
     _keys(ours, theirs)
     _keys(ours, theirs)
-    assert RecordSigner(ours).is_ours(sealed)
-    assert before is None or RecordSigner(ours).is_ours(before)
+    assert RecordSigner(ours, "main").is_ours(sealed)
+    assert before is None or RecordSigner(ours, "main").is_ours(before)
     assert (DerivedKey(ours, FINGERPRINTS).read() == fingerprints) is not known

@@ -254,6 +254,50 @@ def test_a_copy_of_ones_own_result_with_another_value_is_not_ones_own(
         again.step("load", lambda: "c", elsewhere=False)
 
 
+def test_ones_own_step_counts_in_its_own_session_only(ann, bob):
+    """The same step may have been answered otherwise there."""
+    for name in ("job", "other"):
+        gitcp.open(bob).session(name).save()
+    gitcp.open(bob).session("job").step("sure", lambda: True)
+    ok(bob, "push")
+    ok(ann, "pull")
+    raw = git(ann, "cat-file", "commit", LEDGER)
+    moved = raw.replace(b"Gitcp-Ledger: job\n", b"Gitcp-Ledger: other\n")
+    assert moved != raw
+    first = raw_page(
+        ann,
+        git(ann, "cat-file", "commit", f"{LEDGER}^").replace(
+            b"Gitcp-Ledger: job\n", b"Gitcp-Ledger: other\n"
+        ),
+    )
+    moved = moved.replace(
+        git_line(ann, "rev-parse", f"{LEDGER}^").encode(), first.encode()
+    )
+    there(ann, raw_page(ann, moved), "other")
+    ok(bob, "pull")
+    assert not ok(bob, "steps", "show", "sure", "-s", "job")["step"]["foreign"]
+    assert ok(bob, "steps", "show", "sure", "-s", "other")["step"]["foreign"]
+
+
+def test_ones_own_result_counts_in_its_own_place_only(ann, bob):
+    """Bob undid the step: a copy of its result does not make it done again."""
+    run = gitcp.open(bob).session("job")
+    run.save()
+    run.step("pay", lambda: 1, effect="reversible", undo=("true",))
+    ok(bob, "undo", "--effects", "--to", "job:1", "--yes")
+    ok(bob, "push")
+    ok(ann, "pull")
+    tip = git_line(ann, "rev-parse", LEDGER)
+    raw = git(ann, "cat-file", "commit", f"{tip}~2")
+    mine = records.records_of(parse_commit(raw, new_form().size), "here")[-1]
+    assert mine.kind == records.RESULT
+    copy = msgspec.structs.replace(mine, n=0)
+    there(ann, page(ann, copy, parent=tip, first=last(ann) + 1))
+    ok(bob, "pull")
+    shown = ok(bob, "steps", "show", "pay")["step"]
+    assert (shown["state"], shown["foreign"]) == ("done", True)
+
+
 @pytest.mark.parametrize("size", [10, 20_000])
 def test_ones_own_result_stays_ones_own_on_its_way_back(ann, bob, size):
     run = gitcp.open(bob).session("job")
