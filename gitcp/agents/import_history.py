@@ -18,13 +18,14 @@ import msgspec
 from gitcp import progress
 from gitcp.agents import bindings, resume
 from gitcp.agents.bindings import Binding
+from gitcp.agents.imported import Stored
 from gitcp.agents.resume import Resumption
 from gitcp.checkpoints import conversation, spoken_turns
 from gitcp.checkpoints.first_line import brief
 from gitcp.clients import history, registry
 from gitcp.clients.client import Client, Event, Source, whole_lines
 from gitcp.clients.history import Kept
-from gitcp.errors import StorageError
+from gitcp.errors import CorruptError, StorageError
 from gitcp.format.checkpoint import IMPORT
 from gitcp.git.consolidate import consolidate
 from gitcp.git.transaction import transaction
@@ -120,15 +121,7 @@ class _Import:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._waiting: list[_Waiting] = []
-        # The tips of branches with a client's conversation, by client and id.
-        self._tips: dict[tuple[str, str], Checkpoint] = {}
-        self._names: dict[str, str | None] = {}
-        for _, tip in workspace.store.tips():
-            held = tip.manifest.conversation
-            ident = held.agent_session if held is not None else None
-            self._names[tip.session] = ident
-            if held is not None and ident is not None:
-                self._tips[held.kind, ident] = tip
+        self._stored = Stored(workspace.store)
         self.taken: list[TakenIn] = []
         self.known = 0
         self.left: list[str] = []
@@ -140,15 +133,13 @@ class _Import:
 
     def take(self, client: Client, kept: Kept, since: float | None) -> None:
         """Imports a conversation, if it is not here."""
-        tip = self._tips.get((client.name, kept.session))
-        held = tip.manifest.conversation if tip is not None else None
-        if held is not None and (
-            tip.trigger != IMPORT or held.bytes == kept.size  # type: ignore[union-attr]
-        ):
-            self.known += 1
+        try:
+            last = self._stored.last(client.name, kept.session)
+        except CorruptError as exc:
+            self.leave(str(kept.path), f"its session is damaged: {exc.message}")
             return
-        bound = bindings.find(self._workspace, client.name, kept.session)
-        if tip is None and bound is not None and _is_theirs(bound, kept):
+        held = last.manifest.conversation if last is not None else None
+        if self._is_known(client, kept, last):
             self.known += 1
             return
         try:
@@ -169,7 +160,8 @@ class _Import:
             self.noted.append(
                 f"{kept.path}: {broken} of its lines are not JSON objects"
             )
-        session = tip.session if tip is not None else self._name(client, kept.session)
+        grown = self._stored.growing(client.name, kept.session)
+        session = grown or self._stored.new_name(client.name, kept.session)
         draft = Draft(
             IMPORT,
             note=_title(main),
@@ -178,7 +170,7 @@ class _Import:
             quiet=False,
         )
         size = sum(len(one.data) for one in records)
-        waiting = _Waiting(Dated(session, MAIN, draft, when), size, tip is not None)
+        waiting = _Waiting(Dated(session, MAIN, draft, when), size, grown is not None)
         self._waiting.append(waiting)
         if (
             len(self._waiting) >= _AT_ONCE
@@ -201,13 +193,15 @@ class _Import:
             if each.dated.session in made
         ]
 
-    def _name(self, client: Client, ident: str) -> str:
-        """Returns the name that the client's hooks would give to the session."""
-        whole = f"{client.name}-{ident}"
-        short = f"{client.name}-{bindings.short(ident)}"
-        name = whole if self._names.get(short, ident) != ident else short
-        self._names[name] = ident
-        return name
+    def _is_known(self, client: Client, kept: Kept, last: Checkpoint | None) -> bool:
+        """Whether hooks save a conversation, or it has not grown since `last` imported it."""
+        held = last.manifest.conversation if last is not None else None
+        if last is not None and held is not None:
+            return last.trigger != IMPORT or held.bytes == kept.size
+        if (client.name, kept.session) in self._stored:
+            return True
+        bound = bindings.find(self._workspace, client.name, kept.session)
+        return bound is not None and _is_theirs(bound, kept)
 
     def _records(self, client: Client, kept: Kept) -> tuple[NewRecords, ...] | None:
         """Returns the records to store of a conversation; None if it has no messages.

@@ -210,6 +210,47 @@ def test_what_hooks_have_saved_is_theirs_and_they_continue_what_was_imported(
     assert (done["conversations"], done["known"]) == ([], 1)
 
 
+@pytest.mark.parametrize(
+    "between",
+    [
+        ("save", "-s", "claude-code-11111111", "--decision", "keep it"),
+        ("fork", "1", "try", "--yes"),
+        ("restore", "1", "--yes"),
+        ("resume", "1", "--with", "codex"),
+    ],
+    ids=lambda args: args[0],
+)
+def test_what_grows_is_imported_whatever_was_done_with_its_session(repo, home, between):
+    path = home.add(1)
+    ok(repo, "import-history")
+    ok(repo, *between)
+    done = ok(repo, "import-history", "claude-code")
+    assert done["conversations"] == []
+    path.write_bytes(path.read_bytes() + said(repo, 2, "more", "yes"))
+    (grown,) = ok(repo, "import-history", "claude-code")["conversations"]
+    stored = invoke(
+        repo, "messages", grown["checkpoint"]["id"], "--format", "jsonl"
+    ).stdout
+    assert stored == path.read_bytes()
+    assert ok(repo, "import-history", "claude-code")["conversations"] == []
+
+
+def test_what_a_copy_has_taken_over_is_not_imported_twice(repo, home, sealed):
+    path = home.add(1)
+    ok(repo, "import-history")
+    copy = ok(repo, "restore", "1", "--yes")["resume"].split()[-1]
+    agent = Agent(repo, sealed / ".claude", copy)
+    agent.transcript = home.claude / f"{copy}.jsonl"
+    agent.spoke("user", "in the copy")
+    agent.spoke("assistant", "done")
+    agent.hook("Stop", last_assistant_message="done")
+    done = ok(repo, "import-history")
+    assert (done["conversations"], done["known"]) == ([], 2)
+    path.write_bytes(path.read_bytes() + said(repo, 2, "more", "yes"))
+    (grown,) = ok(repo, "import-history")["conversations"]
+    assert grown["checkpoint"]["conversation"]["messages"] == 4
+
+
 def test_hostile_transcripts_end_in_a_line_each(repo, home, monkeypatch):
     monkeypatch.setattr(import_history, "_LARGEST", 60_000)
     monkeypatch.setattr(import_history, "_LONGEST_LINE", 50_000)
