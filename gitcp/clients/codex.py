@@ -72,6 +72,15 @@ class _RolloutRecord(msgspec.Struct):
 _RECORD = msgspec.json.Decoder(_RolloutRecord)
 _PAYLOAD = msgspec.json.Decoder(_RolloutPayload)
 _META = b'"session_meta"'
+# What the client tells the model as the user. Any other text that begins with "<" is a
+# prompt, as the client itself sees it.
+_NOTE = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|user_shell_command|skill"
+    r"|turn_aborted|subagent_notification|hook_prompt|permissions instructions"
+    r"|skills_instructions|apps_instructions|plugins_instructions|personality_spec"
+    r"|collaboration_mode|model_switch)[\s>]|# AGENTS\.md instructions)",
+    re.IGNORECASE,
+)
 # A longer chain of forks can only be a loop made by hand.
 _DEEPEST = 50
 _HEAD = 1 << 20
@@ -136,7 +145,7 @@ class Codex(HooksInJson):
         """Whether a person or the model said something."""
         return any(
             payload.role == "assistant"
-            or (payload.role == "user" and not _text(payload).startswith("<"))
+            or (payload.role == "user" and not is_note(_text(payload)))
             for payload in _messages(tail)
         )
 
@@ -267,6 +276,11 @@ CLIENT = Codex()
 
 
 _ROLLOUT = r"rollout-[\w.-]+\.jsonl"
+
+
+def is_note(text: str) -> bool:
+    """Whether a text of the user's role is the client's note to the model, not a prompt."""
+    return _NOTE.match(text) is not None
 
 
 def _meta(content: bytes) -> _RolloutPayload:

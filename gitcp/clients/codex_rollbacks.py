@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gitcp.clients import records
+from gitcp.clients import codex, records
 
 _MARK = b'"thread_rolled_back"'
 
@@ -62,5 +62,4 @@ def _asks(record: _Record, item: _Item) -> bool:
     """Whether a record is a prompt, not the client's own note to the model."""
     if record.type != "response_item" or (item.type, item.role) != ("message", "user"):
         return False
-    text = records.content_text(item.content).lstrip()
-    return not text.startswith(("<", "# AGENTS.md instructions"))
+    return not codex.is_note(records.content_text(item.content))

@@ -46,6 +46,8 @@ class Result(NamedTuple):
 
 
 Part = Text | Picture | Call | Result
+# The numbers of a message and of a part of it.
+_Place = tuple[int, int]
 
 
 class Message(NamedTuple):
@@ -67,55 +69,79 @@ def paired(messages: Iterable[Message]) -> list[Message]:
     """Returns messages in which results follow directly after their calls.
 
     Models refuse a call without a result, so such a call gets a result that says so. Names
-    and ids that some models refuse are changed, in calls and results alike.
+    and ids that some models refuse are changed, in calls and results alike, and so are ids
+    that come again.
     """
     given = list(messages)
-    results = {
-        part.call: (part, message.at)
-        for message in given
-        for part in message.parts
-        if isinstance(part, Result)
-    }
-    names = _Idents()
+    results = _results(given)
+    names = _Names()
     made: list[Message] = []
-    calls: list[Call] = []
+    calls: list[tuple[_Place, str]] = []
 
     def answer() -> None:
-        for call in calls:
-            found, at = results.get(call.ident, (Result(call.ident, NO_RESULT), None))
-            part = found._replace(call=names.of(call.ident))
-            made.append(Message(TOOL, (part,), at))
+        for place, name in calls:
+            found, at = results.get(place, (Result(name, NO_RESULT), None))
+            made.append(Message(TOOL, (found._replace(call=name),), at))
         calls.clear()
 
-    for message in given:
+    for number, message in enumerate(given):
         if message.role != ASSISTANT:
             answer()
-        else:
-            calls += [part for part in message.parts if isinstance(part, Call)]
-        parts = tuple(
-            part._replace(ident=names.of(part.ident), name=_plain(part.name))
-            if isinstance(part, Call)
-            else part
-            for part in message.parts
-            if not isinstance(part, Result)
-        )
+        parts: list[Part] = []
+        for index, part in enumerate(message.parts):
+            if isinstance(part, Call):
+                name = names.new(part.ident)
+                calls.append(((number, index), name))
+                parts.append(part._replace(ident=name, name=_plain(part.name)))
+            elif not isinstance(part, Result):
+                parts.append(part)
         if parts:
-            made.append(message._replace(parts=parts))
+            made.append(message._replace(parts=tuple(parts)))
     answer()
     return made
 
 
-class _Idents:
-    """Ids of calls that every model accepts; most ids stay as they are."""
+def _results(given: list[Message]) -> dict[_Place, tuple[Result, str | None]]:
+    """Returns the result of each call, with its time.
+
+    Some servers give the same id to a call of each turn. So a result is that of the first
+    call before it that has none, in the turn of the last call with that id; if all have one,
+    it replaces the last.
+    """
+    found: dict[_Place, tuple[Result, str | None]] = {}
+    waiting: dict[str, list[_Place]] = {}
+    answered: dict[str, _Place] = {}
+    turn = 0
+    for number, message in enumerate(given):
+        if message.role == USER:
+            turn = number
+        for index, part in enumerate(message.parts):
+            if isinstance(part, Call):
+                earlier = waiting.get(part.ident, [])
+                waiting[part.ident] = [one for one in earlier if one[0] >= turn]
+                waiting[part.ident].append((number, index))
+            elif isinstance(part, Result):
+                if waiting.get(part.call):
+                    answered[part.call] = waiting[part.call].pop(0)
+                if part.call in answered:
+                    found[answered[part.call]] = (part, message.at)
+    return found
+
+
+class _Names:
+    """New ids of calls, which every model accepts; most ids stay as they are."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._used: set[str] = set()
 
-    def of(self, ident: str) -> str:
-        if ident not in self._known:
-            plain = _NAME.fullmatch(ident) is not None
-            self._known[ident] = ident if plain else f"call_{len(self._known)}"
-        return self._known[ident]
+    def new(self, ident: str) -> str:
+        name = ident
+        number = len(self._used)
+        while name in self._used or _NAME.fullmatch(name) is None:
+            name = f"call_{number}"
+            number += 1
+        self._used.add(name)
+        return name
 
 
 def _plain(name: str) -> str:

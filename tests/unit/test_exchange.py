@@ -93,6 +93,31 @@ def test_each_call_is_followed_by_its_result():
     ]
 
 
+def test_each_call_keeps_its_own_result_if_ids_come_again():
+    def turn(asked: str, *outputs: str) -> list[Message]:
+        return [
+            Message(USER, (Text(asked),)),
+            *(Message(ASSISTANT, (Call("call_0", "X", {"of": asked}),)) for _ in "ab"),
+            *(Message(TOOL, (Result("call_0", one),)) for one in outputs),
+        ]
+
+    found = paired([*turn("one", "1a", "1b"), *turn("two"), *turn("three", "3a", "3b")])
+    assert [part for _, part in plain(found) if isinstance(part, Text)] == [
+        Text("one"),
+        Text("two"),
+        Text("three"),
+    ]
+    calls = [part for _, part in plain(found) if isinstance(part, Call)]
+    outputs = {
+        part.call: part.output for _, part in plain(found) if isinstance(part, Result)
+    }
+    assert [outputs[one.ident] for one in calls] == [
+        *("1a", "1b"),
+        *(NO_RESULT, NO_RESULT),
+        *("3a", "3b"),
+    ]
+
+
 def lines(*records: Any) -> bytes:
     return b"".join(json.dumps(one).encode() + b"\n" for one in records)
 

@@ -222,6 +222,20 @@ def test_turns_that_codex_rolled_back_are_left_out(number, left):
     assert active(raw, "codex") == left
 
 
+def test_a_prompt_that_begins_with_a_tag_is_a_turn_that_codex_rolls_back():
+    raw = lines(
+        {"type": "session_meta", "payload": {"id": "t"}},
+        *(asked("one"), answered("1"), asked("<div> is broken"), answered("2")),
+        asked("<turn_aborted>x</turn_aborted>"),
+        rolled_back(1),
+        *(asked("three"), answered("3")),
+    )
+    assert active(raw, "codex") == ["one", "three"]
+    # A prompt without an answer is a message, too.
+    assert registry.client("codex").has_messages(lines(asked("<div> is broken")))
+    assert not registry.client("codex").has_messages(lines(asked("<skill>x</skill>")))
+
+
 def test_a_turn_of_gemini_and_its_rewind():
     def message(ident: str, kind: str, content: Any, **more: Any) -> dict[str, Any]:
         return {"id": ident, "type": kind, "content": content, **more}
