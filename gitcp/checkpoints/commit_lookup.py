@@ -6,11 +6,12 @@ every session has, and from what git writes into commit messages.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Literal, NamedTuple
 
 from gitcp.checkpoints.diff import new_entries
+from gitcp.checkpoints.precedence import Precedence
 from gitcp.errors import CorruptError, GitFailedError
 from gitcp.format import layout, tree
 from gitcp.format.log import Decision, Rewrite, decode_rewrites
@@ -56,17 +57,17 @@ class CommitStory(NamedTuple):
     `replaces` are the commits that this one was made of. `made` says when the last
     checkpoint was made: `at` the commit. If no hook made one there, it is the first
     made `after` it if that still has the commit's files, else the last `before` it.
+    `chosen` is the checkpoint with the whole conversation, one's own if there is one that
+    fits as well. `rival` is one's own that fits less well than a stranger's, who may claim
+    to have made it at any commit.
     """
 
     commit: str
     parts: tuple[Part, ...]
     replaces: tuple[str, ...]
-    made: Literal["at", "before", "after"] = "at"
-
-    @property
-    def chosen(self) -> Checkpoint:
-        """The checkpoint with the whole conversation."""
-        return self.parts[-1].end
+    made: Literal["at", "before", "after"]
+    chosen: Checkpoint
+    rival: Checkpoint | None = None
 
 
 def resolve(workspace: Workspace, text: str) -> str | None:
@@ -105,33 +106,105 @@ def story_of(workspace: Workspace, commit: str) -> CommitStory | None:
             if mine or trailers.id in named:
                 own = {trailers.base, *family}
                 parts.setdefault(checkpoint.oid, _part(line[: at + 1], own, firsts))
-    made_at = [
-        part
-        for part in parts.values()
-        if _is_because(part.end) or part.end.trailers.id in named
-    ]
-    replaces = tuple(sorted(family - {commit}))
-    ordered = sorted(
-        made_at or parts.values(),
-        key=lambda part: (
-            part.end.trailers.base == commit,
-            part.end.raw.epoch,
-            part.end.seq,
-        ),
+    look = _Look(store, commit, tips, family, named)
+    story = look.story(list(parts.values()))
+    if story is None or look.is_own(story.chosen):
+        return story
+    ours = look.story(
+        [part for part in parts.values() if look.is_own(part.end)], look.is_own
     )
-    if not made_at:
-        # The branch that the work is on comes first.
-        current = {checkpoint.oid for checkpoint in store.line(tips[0])}
-        ordered = [part for part in ordered if part.end.oid in current] or ordered
-        same = [part for part in ordered if _has_files(part.end, commit)]
-        before = None if same else _last_before(store, tips, family)
-        if before is not None:
-            return CommitStory(commit, (before,), replaces, "before")
-        ordered = same or ordered
-    if not ordered:
-        return None
-    made: Literal["at", "after"] = "at" if made_at else "after"
-    return CommitStory(commit, tuple(_apart(ordered)), replaces, made)
+    if ours is None:
+        return story
+    if ours.made == story.made:
+        return story._replace(chosen=ours.chosen)
+    return story._replace(rival=ours.chosen)
+
+
+class _Look:
+    """Chooses among the parts that may have led to one commit."""
+
+    def __init__(
+        self,
+        store: Store,
+        commit: str,
+        tips: list[Checkpoint],
+        family: set[str],
+        named: set[str],
+    ) -> None:
+        self._store = store
+        self._commit = commit
+        self._tips = tips
+        self._family = family
+        self._named = named
+        self._rank = Precedence(store)
+
+    def is_own(self, checkpoint: Checkpoint) -> bool:
+        """Whether its files and its base are the user's own, or from whom the user trusts."""
+        return self._rank.is_own(checkpoint) and not (
+            checkpoint.origin.here and checkpoint.origin.files is not None
+        )
+
+    def story(
+        self, parts: list[Part], fits: Callable[[Checkpoint], bool] = lambda _: True
+    ) -> CommitStory | None:
+        """Returns the story that parts tell, and of others only checkpoints that fit."""
+        commit, replaces = self._commit, tuple(sorted(self._family - {self._commit}))
+        made_at = [
+            part
+            for part in parts
+            if _is_because(part.end) or part.end.trailers.id in self._named
+        ]
+        ordered = sorted(
+            made_at or parts,
+            key=lambda part: (
+                part.end.trailers.base == commit,
+                part.end.raw.epoch,
+                part.end.seq,
+            ),
+        )
+        if not made_at:
+            # The branch that the work is on comes first.
+            current = {each.oid for each in self._store.line(self._tips[0])}
+            ordered = [part for part in ordered if part.end.oid in current] or ordered
+            same = [part for part in ordered if _has_files(part.end, commit)]
+            before = None if same else self._last_before(fits)
+            if before is not None:
+                return CommitStory(commit, (before,), replaces, "before", before.end)
+            ordered = same or ordered
+        if not ordered:
+            return None
+        made: Literal["at", "after"] = "at" if made_at else "after"
+        chosen = ordered[-1].end
+        return CommitStory(commit, tuple(_apart(ordered)), replaces, made, chosen)
+
+    def _last_before(self, fits: Callable[[Checkpoint], bool]) -> Part | None:
+        """Returns what was last made on the parent of a commit before the commit was, or None."""
+        parents: dict[str, int] = {}
+        for oid in self._family:
+            # It may be another clone's, or gone.
+            with suppress(CorruptError):
+                made = self._store.repository.objects.commit(bytes.fromhex(oid))
+                for parent in made.parents[:1]:
+                    parents[parent.hex()] = max(
+                        made.epoch, parents.get(parent.hex(), 0)
+                    )
+        found: list[Part] = []
+        for tip in self._tips:
+            line = list(self._store.line(tip))
+            for at, checkpoint in enumerate(line):
+                base = checkpoint.trailers.base
+                if (
+                    base in parents
+                    and checkpoint.raw.epoch <= parents[base]
+                    and fits(checkpoint)
+                ):
+                    oldest_first = line[at:][::-1]
+                    firsts = {first.oid for first in _firsts(oldest_first)}
+                    found.append(_part(oldest_first, {base, *self._family}, firsts))
+                    break
+        return max(
+            found, key=lambda part: (part.end.raw.epoch, part.end.seq), default=None
+        )
 
 
 def _has_files(checkpoint: Checkpoint, commit: str) -> bool:
@@ -142,30 +215,6 @@ def _has_files(checkpoint: Checkpoint, commit: str) -> bool:
         changes = tree.diff(committed, checkpoint.files_tree, objects.tree)
         return all(change.old is None for change in changes)
     return False
-
-
-def _last_before(
-    store: Store, tips: Iterable[Checkpoint], family: set[str]
-) -> Part | None:
-    """Returns what was last made on the parent of a commit before the commit was, or None."""
-    parents: dict[str, int] = {}
-    for oid in family:
-        # It may be another clone's, or gone.
-        with suppress(CorruptError):
-            made = store.repository.objects.commit(bytes.fromhex(oid))
-            for parent in made.parents[:1]:
-                parents[parent.hex()] = max(made.epoch, parents.get(parent.hex(), 0))
-    found: list[Part] = []
-    for tip in tips:
-        line = list(store.line(tip))
-        for at, checkpoint in enumerate(line):
-            base = checkpoint.trailers.base
-            if base in parents and checkpoint.raw.epoch <= parents[base]:
-                oldest_first = line[at:][::-1]
-                firsts = {first.oid for first in _firsts(oldest_first)}
-                found.append(_part(oldest_first, {base, *family}, firsts))
-                break
-    return max(found, key=lambda part: (part.end.raw.epoch, part.end.seq), default=None)
 
 
 def changed_by(parts: Iterable[Part]) -> list[Change]:

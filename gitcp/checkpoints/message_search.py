@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, Self, TypeGuard
 
+from gitcp.checkpoints.precedence import Precedence
 from gitcp.clients import records, registry
 from gitcp.clients.triggers import TURN_START
 from gitcp.format import jsontext, log
@@ -37,8 +38,16 @@ def before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | No
 
 
 def _ends(store: Store, tip: Checkpoint) -> Iterator[Checkpoint]:
-    """Yields the tip, and the checkpoint before each restore: conversations end there."""
-    yield tip
+    """Yields the tip, and the checkpoint before each restore: conversations end there.
+
+    The user's newest comes first. A stranger's on top may quote a prompt of the user's.
+    """
+    own = Precedence(store).is_own
+    mine = next((one for one in store.line(tip) if own(one)), None)
+    if mine is not None:
+        yield mine
+    if mine != tip:
+        yield tip
     left = False
     for checkpoint in store.line(tip):
         if left:

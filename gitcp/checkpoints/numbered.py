@@ -3,6 +3,7 @@
 import time
 from contextlib import suppress
 
+from gitcp.checkpoints.reach import is_meant
 from gitcp.errors import BusyError, CorruptError, NotFoundError, StorageError
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
@@ -76,9 +77,10 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
                 return checkpoint
         tip = store.standing(assigned.key).checkpoint
         for checkpoint in store.line(tip) if tip is not None else ():
-            if checkpoint.id == assigned.id:
+            if checkpoint.id == assigned.id and is_meant(checkpoint, assigned):
                 return checkpoint
-    return find_by_id(workspace.store, assigned.id)
+    found = find_by_id(store, assigned.id)
+    return found if found is not None and is_meant(found, assigned) else None
 
 
 def _at(store: Store, assigned: Assigned) -> Checkpoint | None:

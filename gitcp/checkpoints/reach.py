@@ -43,13 +43,13 @@ class Reach:
     def _on(self, key: BranchKey, entry: Assigned) -> Checkpoint | None:
         found = self._found.setdefault(key, {})
         for checkpoint in found.get(entry.id, ()):
-            if _is_meant(checkpoint, entry):
+            if is_meant(checkpoint, entry):
                 return checkpoint
         if key not in self._walks:
             self._walks[key] = self._walk(key)
         for checkpoint in self._walks[key]:
             found.setdefault(checkpoint.id, []).append(checkpoint)
-            if checkpoint.id == entry.id and _is_meant(checkpoint, entry):
+            if checkpoint.id == entry.id and is_meant(checkpoint, entry):
                 return checkpoint
         return None
 
@@ -72,7 +72,7 @@ class Reach:
             self.damaged[key] = exc
 
 
-def _is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
+def is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
     """Whether one with the id of an entry is that entry's: a stranger may have copied the id."""
     if entry.place == ELSEWHERE or checkpoint.commit == entry.commit:
         return True

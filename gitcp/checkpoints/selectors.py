@@ -1,16 +1,26 @@
 """Selects a checkpoint: `[SESSION[/BRANCH]:]WHAT` (docs/cli.md)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from gitcp.checkpoints import labels, times
+from gitcp.checkpoints import times
+from gitcp.checkpoints.matches import (
+    SHORTEST,
+    ambiguous,
+    anywhere,
+    by_place,
+    has_label,
+    is_named,
+    on_line,
+    one_of,
+)
 from gitcp.checkpoints.numbered import by_number
+from gitcp.checkpoints.precedence import Precedence
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.standing import before_newest, stands_on, timeline
 from gitcp.errors import (
-    AmbiguousError,
     CorruptError,
     FormatTooNewError,
     GitcpError,
@@ -18,8 +28,9 @@ from gitcp.errors import (
     TransferError,
     UsageError,
 )
+from gitcp.format.layout import BranchKey
 from gitcp.format.oid import MOST_DIGITS, PATTERN
-from gitcp.names import encode, quoted
+from gitcp.names import quoted
 from gitcp.project.workspace import Current, Workspace, may_have_been_private
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -29,22 +40,25 @@ if TYPE_CHECKING:
 
 # What commands take where no checkpoint is named.
 LAST = "last"
-_SHORTEST = 4
-_SHOWN = 8
 # Reading every conversation is for what can only be the id of a message.
 _MESSAGE_ID = 16
 _DISTANCE = r"(?:last)?~(\d{1,9})"
 # A branch name of git's may end this way, too, but no selector is looked up as one.
 _DATED = r"(.+)@(\{.+\})"
 _NUMBER = r"#?([1-9]\d{0,14})"
-_COMMIT = rf"[0-9a-f]{{{_SHORTEST},{MOST_DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
+_COMMIT = rf"[0-9a-f]{{{SHORTEST},{MOST_DIGITS}}}|(?:HEAD|@)(?:[~^]\d*)*"
 
 
 class Selected(NamedTuple):
-    """A checkpoint and, if it was selected by a commit, how they are related."""
+    """A checkpoint and, if it was selected by a commit, how they are related.
+
+    `rival` is one's own that the same text may mean: the other one was made elsewhere, and
+    its base or its time is what a stranger says it is.
+    """
 
     checkpoint: Checkpoint
     behind: "CommitStory | None" = None
+    rival: Checkpoint | None = None
 
 
 def select(workspace: Workspace, selector: str | None) -> Checkpoint:
@@ -55,11 +69,16 @@ def select(workspace: Workspace, selector: str | None) -> Checkpoint:
         AmbiguousError: the selector matches several.
         UsageError: the selector cannot be parsed.
     """
-    return look_up(workspace, selector).checkpoint
+    found = look_up(workspace, selector)
+    if found.rival is not None:
+        raise ambiguous([found.rival, found.checkpoint], selector or LAST)
+    return found.checkpoint
 
 
 def look_up(workspace: Workspace, selector: str | None) -> Selected:
     """Returns what a selector names, as `select` does, and how it was found.
+
+    If there is a `rival`, use the checkpoint only to show it.
 
     Raises:
         NotFoundError: the selector matches no checkpoint.
@@ -74,7 +93,7 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         numbered = by_number(workspace, int(match[1]))
         if numbered is not None:
             return Selected(numbered)
-        if text.startswith("#") or len(text) < _SHORTEST:
+        if text.startswith("#") or len(text) < SHORTEST:
             raise NotFoundError(
                 f"there is no checkpoint #{match[1]}", hint="`gitcp log` lists them"
             )
@@ -82,24 +101,29 @@ def look_up(workspace: Workspace, selector: str | None) -> Selected:
         # It may well be quoted in a conversation, too, where messages are looked for.
         story = _story(workspace, text)
         if story is not None and (story.made == "at" or story.replaces):
-            return Selected(story.chosen, story)
+            return _told(story)
     # Most restores name none, and the patterns of times take a while to compile.
     if text != LAST and times.is_time(text) and not workspace.bare:
-        return Selected(_at_time(workspace, text))
+        return _at_time(workspace, text)
     try:
-        checkpoint = _by_name(workspace, text)
+        found = _by_name(workspace, text)
     except NotFoundError:
         story = _story(workspace, text)
         if story is None:
             raise
-        return Selected(story.chosen, story)
+        return _told(story)
+    checkpoint = found.checkpoint
     base = checkpoint.trailers.base
     meant = base is not None and _is_prefix(text, base)
-    if meant and base is not None and not _is_named(checkpoint, text):
+    if meant and base is not None and not is_named(checkpoint, text):
         story = _story(workspace, base)
         if story is not None and story.made == "at":
-            return Selected(story.chosen, story)
-    return Selected(checkpoint)
+            return _told(story)
+    return found
+
+
+def _told(story: "CommitStory") -> Selected:
+    return Selected(story.chosen, story, story.rival)
 
 
 def _story(workspace: Workspace, text: str) -> "CommitStory | None":
@@ -113,21 +137,10 @@ def _story(workspace: Workspace, text: str) -> "CommitStory | None":
 
 
 def _is_prefix(text: str, oid: str) -> bool:
-    return len(text) >= _SHORTEST and oid.startswith(text)
+    return len(text) >= SHORTEST and oid.startswith(text)
 
 
-def _is_named(checkpoint: Checkpoint, text: str) -> bool:
-    """Whether a text is a checkpoint's own id or label, or its number."""
-    trailers = checkpoint.trailers
-    return (
-        trailers.id.startswith(text)
-        or checkpoint.commit.startswith(text)
-        or _has_label(checkpoint, _label(text))
-        or text == str(trailers.seq)
-    )
-
-
-def _by_name(workspace: Workspace, text: str) -> Checkpoint:
+def _by_name(workspace: Workspace, text: str) -> Selected:
     current = workspace.current()
     store = workspace.store
     if (dated := re.fullmatch(_DATED, text)) and not workspace.bare:
@@ -138,38 +151,64 @@ def _by_name(workspace: Workspace, text: str) -> Checkpoint:
         return _qualified(workspace, current, text)
     distance = re.fullmatch(_DISTANCE, text)
     if text == "last" or distance is not None:
-        return _of_timeline(workspace, int(distance[1]) if distance else 0)
+        return Selected(_of_timeline(workspace, int(distance[1]) if distance else 0))
     # What a person named last, then what this work tree stands on, then all others.
     near = current if workspace.bare else stands_on(workspace)
+    found: Checkpoint | None = None
     for session, branch in dict.fromkeys(
         (each.session, each.branch) for each in (current, near)
     ):
-        if store.tip(session, branch) is not None:
+        if found is None and store.tip(session, branch) is not None:
             with suppress(NotFoundError):
-                return _on_branch(store, session, branch, text, text)
-    elsewhere = _anywhere(store, text) or _said_anywhere(store, text)
-    if elsewhere is None:
+                found = _on_branch(store, session, branch, text, text)
+    if found is not None and Precedence(store).is_own(found):
+        return Selected(found)
+    # One's own comes before a stranger's that is nearer.
+    own = found is not None
+    named = anywhere(store, text, own=own) or _said_anywhere(store, text, own=own)
+    named = named or found
+    if named is None:
         raise NotFoundError(
             f"there is no checkpoint {text!a}",
             hint="`gitcp log --all` lists them; `gitcp help selectors` explains how to"
             " name one",
         )
-    return elsewhere
+    return Selected(named)
 
 
-def _at_time(workspace: Workspace, text: str) -> Checkpoint:
+def _at_time(workspace: Workspace, text: str) -> Selected:
     """Returns the newest checkpoint of this work tree at a time, or before it."""
     moment = times.when(text, end=True)
     reach = Reach(workspace.store)
-    for entry in timeline(workspace):
-        if entry.created <= moment:
-            checkpoint = readable(reach, entry)
-            if checkpoint is not None:
-                return checkpoint
-    raise NotFoundError(
-        f"this work tree has no checkpoint from {text} or before",
-        hint="`gitcp log` lists them",
+    read = (
+        readable(reach, entry)
+        for entry in timeline(workspace)
+        if entry.created <= moment
     )
+    found = _newest(workspace.store, (one for one in read if one is not None))
+    if found is None:
+        raise NotFoundError(
+            f"this work tree has no checkpoint from {text} or before",
+            hint="`gitcp log` lists them",
+        )
+    return found
+
+
+def _newest(store: Store, line: Iterable[Checkpoint]) -> Selected | None:
+    """Returns the newest of some checkpoints, newest first, by what they say of their times.
+
+    A stranger's may say any time.
+    """
+    own = Precedence(store).is_own
+    newest: Checkpoint | None = None
+    for checkpoint in line:
+        if own(checkpoint):
+            said = newest.manifest.created if newest is not None else ""
+            if newest is None or said <= checkpoint.manifest.created:
+                return Selected(checkpoint)
+            return Selected(newest, rival=checkpoint)
+        newest = newest or checkpoint
+    return Selected(newest) if newest is not None else None
 
 
 def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
@@ -201,13 +240,16 @@ def _of_timeline(workspace: Workspace, distance: int) -> Checkpoint:
     raise NotFoundError("there is no checkpoint in this work tree yet", hint=hint)
 
 
-def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:
+def _then(workspace: Workspace, place: Current, text: str) -> Selected:
     """Returns the newest checkpoint of a branch at a time, or before it."""
     moment = times.when(text, end=True)
     tip = workspace.store.require_tip(place.session, place.branch)
-    for checkpoint in workspace.store.line(tip):
-        if checkpoint.manifest.created <= moment:
-            return checkpoint
+    line = workspace.store.line(tip)
+    found = _newest(
+        workspace.store, (one for one in line if one.manifest.created <= moment)
+    )
+    if found is not None:
+        return found
     name = f"{place.session}/{place.branch}"
     raise NotFoundError(
         f"{name} has no checkpoint from {text} or before",
@@ -215,7 +257,7 @@ def _then(workspace: Workspace, place: Current, text: str) -> Checkpoint:
     )
 
 
-def _qualified(workspace: Workspace, current: Current, text: str) -> Checkpoint:
+def _qualified(workspace: Workspace, current: Current, text: str) -> Selected:
     """Returns the checkpoint `SESSION[/BRANCH]:WHAT` names; a label may hold a colon."""
     store = workspace.store
     failure: NotFoundError | UsageError | None = None
@@ -226,13 +268,15 @@ def _qualified(workspace: Workspace, current: Current, text: str) -> Checkpoint:
             what = text[at + 1 :]
             if times.is_time(what) and not workspace.bare:
                 return _then(workspace, place, what)
-            return _on_branch(store, place.session, place.branch, what or "last", text)
+            return Selected(
+                _on_branch(store, place.session, place.branch, what or "last", text)
+            )
         except (NotFoundError, UsageError) as exc:
             failure = failure or exc
         at = text.rfind(":", 0, at)
-    labelled = _labelled(store, text)
-    if labelled is not None:
-        return labelled
+    labelled = anywhere(store, text)
+    if labelled is not None and has_label(labelled, text):
+        return Selected(labelled)
     assert failure is not None
     raise failure
 
@@ -245,10 +289,11 @@ def _on_branch(
         return tip
     if re.fullmatch(r"#?\d{1,9}", what):
         # A number wins over an id prefix, if there is such a number.
-        named = _by_number(store, tip, branch, int(what.removeprefix("#")))
+        place = BranchKey.of(session, branch)
+        named = by_place(store, tip, place, int(what.removeprefix("#")))
         if named is not None:
             return named
-        if len(what) < _SHORTEST or what.startswith("#"):
+        if len(what) < SHORTEST or what.startswith("#"):
             raise NotFoundError(
                 f"there is no checkpoint {what} in {session}/{branch}",
                 hint=f"the newest there is {session}/{branch}:{tip.seq}",
@@ -262,103 +307,13 @@ def _on_branch(
             f" {session}/{branch}",
             hint="see `gitcp log`",
         )
-    matches = list(_matching(store, tip, what))
-    if not matches:
-        named = _before_message(store, tip, what)
-        if named is not None:
-            return named
+    named = on_line(store, tip, what) or _before_message(store, tip, what)
+    if named is None:
         raise NotFoundError(
             f"there is no checkpoint {text!a} in {session}/{branch}",
             hint="`gitcp log` lists them; `gitcp sessions` lists the other sessions",
         )
-    return _only(matches, what)
-
-
-def _by_number(
-    store: Store, tip: Checkpoint, branch: str, number: int
-) -> Checkpoint | None:
-    component = encode(branch)
-    for checkpoint in store.line(tip):
-        if checkpoint.trailers.branch == component and checkpoint.seq == number:
-            return checkpoint
-    return None
-
-
-def _matching(store: Store, tip: Checkpoint, what: str) -> Iterator[Checkpoint]:
-    label = _label(what)
-    is_hex = re.fullmatch(rf"[0-9a-f]{{{_SHORTEST},{MOST_DIGITS}}}", what)
-    by_commit: dict[str, Checkpoint] = {}
-    for checkpoint in store.line(tip):
-        trailers = checkpoint.trailers
-        if _has_label(checkpoint, label):
-            yield checkpoint
-        elif is_hex:
-            if trailers.id.startswith(what) or checkpoint.commit.startswith(what):
-                yield checkpoint
-            elif trailers.base is not None and trailers.base.startswith(what):
-                # The oldest one with this base is the one made at the commit.
-                by_commit[trailers.base] = checkpoint
-    yield from by_commit.values()
-
-
-def _component(text: str) -> str | None:
-    try:
-        return encode(text)
-    except UsageError:
-        return None
-
-
-def _label(what: str) -> str | None:
-    """Returns the label that a text, or `label=` and a text, would select."""
-    return _component(what.removeprefix(labels.PREFIX))
-
-
-def _has_label(checkpoint: Checkpoint, label: str | None) -> bool:
-    return label is not None and checkpoint.label_component == label
-
-
-def _only(matches: list[Checkpoint], what: str) -> Checkpoint:
-    labelled = [match for match in matches if _has_label(match, _label(what))]
-    if labelled:
-        # A label given again moves: the newest has it.
-        return labelled[0]
-    if len({match.oid for match in matches}) == 1:
-        return matches[0]
-    raise _ambiguous(matches, what)
-
-
-def _ambiguous(matches: list[Checkpoint], what: str) -> AmbiguousError:
-    shown = ", ".join(
-        f"{match.id} (#{match.number})"
-        if match.number is not None
-        else f"{match.id} ({match.session}/{match.branch}:{match.seq})"
-        for match in matches[:_SHOWN]
-    )
-    more = " …" if len(matches) > _SHOWN else ""
-    return AmbiguousError(
-        f"{what!a} matches {len(matches)} checkpoints: {shown}{more}",
-        hint="give more digits of the id, or the number",
-    )
-
-
-def _labelled(store: Store, label: str) -> Checkpoint | None:
-    checkpoint = _anywhere(store, label)
-    return checkpoint if checkpoint and _has_label(checkpoint, _label(label)) else None
-
-
-def _anywhere(store: Store, what: str) -> Checkpoint | None:
-    """Looks for an id or label in all branches."""
-    if what == "last":
-        return None
-    by_id: dict[str, Checkpoint] = {}
-    for _, tip in store.tips():
-        matches = list(_matching(store, tip, what))
-        if matches:
-            match = _only(matches, what)
-            by_id.setdefault(match.id, match)
-    if len(by_id) > 1:
-        raise _ambiguous(list(by_id.values()), what)
-    return next(iter(by_id.values()), None)
+    return named
 
 
 def _before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | None:
@@ -367,16 +322,17 @@ def _before_message(store: Store, tip: Checkpoint, ident: str) -> Checkpoint | N
     return before_message(store, tip, ident)
 
 
-def _said_anywhere(store: Store, ident: str) -> Checkpoint | None:
-    """Looks for a message or prompt in the conversations of all branches."""
+def _said_anywhere(store: Store, ident: str, *, own: bool = False) -> Checkpoint | None:
+    """Looks for a message or prompt in the conversations of all branches.
+
+    With `own` only the user's own checkpoints count.
+    """
     if len(ident) < _MESSAGE_ID:
         return None
-    by_id: dict[str, Checkpoint] = {}
+    found = []
     for _, tip in store.tips():
         with suppress(CorruptError, FormatTooNewError, TransferError):
             match = _before_message(store, tip, ident)
-            if match is not None:
-                by_id.setdefault(match.id, match)
-    if len(by_id) > 1:
-        raise _ambiguous(list(by_id.values()), ident)
-    return next(iter(by_id.values()), None)
+            if match is not None and (not own or Precedence(store).is_own(match)):
+                found.append(match)
+    return one_of(store, found, ident)

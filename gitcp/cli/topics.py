@@ -55,9 +55,11 @@ With a session and branch:
 
 `gitcp diff` takes two selectors, or A..B.
 
-A number takes precedence over the digits of an id. If a selector matches more
-than one checkpoint, gitcp refuses it and lists the candidates. `gitcp log`
-shows numbers and labels, `gitcp sessions` shows the names of sessions.
+A number takes precedence over the digits of an id, and a checkpoint made here,
+or pulled from a remote that you trust, over others of the same name. If a
+selector still matches more than one checkpoint, gitcp refuses it and lists the
+candidates. `gitcp log` shows numbers and labels, `gitcp sessions` shows the
+names of sessions.
 
 `-s` takes the name of a session, the start or end of the name, `#47` for the
 session of that checkpoint, or the session's first prompt: `-s "add VAT"`."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from gitcp.errors import CorruptError, NotFoundError
+from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError
 from gitcp.format import layout
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
@@ -69,16 +69,22 @@ def _stands_for(candidate: Checkpoint, checkpoint: Checkpoint) -> bool:
 
 
 def find_by_id(store: Store, ident: str) -> Checkpoint | None:
-    """Returns the checkpoint of an id on any branch; unreadable branches are skipped."""
+    """Returns the checkpoint of an id on any branch; unreadable branches are skipped.
+
+    One that was made here comes first: a stranger may have copied its id.
+    """
     seen: set[str] = set()
+    elsewhere: Checkpoint | None = None
     for _, tip in store.tips():
         try:
             for checkpoint in store.line(tip):
-                if checkpoint.id == ident:
-                    return checkpoint
                 if checkpoint.commit in seen:
                     break
                 seen.add(checkpoint.commit)
-        except CorruptError:
+                if checkpoint.id == ident:
+                    elsewhere = elsewhere or checkpoint
+                    if checkpoint.origin.here:
+                        return checkpoint
+        except (CorruptError, FormatTooNewError):
             continue
-    return None
+    return elsewhere

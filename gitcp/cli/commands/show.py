@@ -172,11 +172,11 @@ def _looked_up(
         NotFoundError: the word is neither a checkpoint nor a path.
     """
     try:
-        checkpoint, behind = look_up(workspace, selector)
+        checkpoint, behind, _ = look_up(workspace, selector)
     except (NotFoundError, UsageError):
         if selector is None:
             raise
-        checkpoint, behind = look_up(workspace, None)
+        checkpoint, behind, _ = look_up(workspace, None)
         path = path_inside(out, workspace.top, selector)
         on_disk = os.path.join(os.fsencode(workspace.top), path)
         if checkpoint.entry(path) is None and not os.path.lexists(on_disk):

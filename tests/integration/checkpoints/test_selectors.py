@@ -146,7 +146,7 @@ def test_an_ambiguous_prefix_lists_the_candidates(repo):
     head = git_line(repo, "rev-parse", "HEAD")
     saved = save(repo)
     assert chosen(repo, head[:5]) == ("main", "main", 1)
-    from gitcp.checkpoints import selectors as select
+    from gitcp.checkpoints import matches
     from gitcp.project.workspace import open_workspace
 
     workspace = open_workspace(repo)
@@ -154,7 +154,7 @@ def test_an_ambiguous_prefix_lists_the_candidates(repo):
     two = [workspace.store.require_tip("main", "main")]
     two += [found for found in workspace.store.line(two[0]) if found.seq == 1]
     with pytest.raises(AmbiguousError, match=saved["id"]):
-        select._only(two, "abcd")
+        matches._only(workspace.store, two, "abcd")
 
 
 def test_a_number_wins_over_an_id(repo, monkeypatch):
