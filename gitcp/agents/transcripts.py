@@ -118,7 +118,14 @@ def _new_in(records: NewRecords, one: Source, tip: Checkpoint | None) -> bytes:
     name = LogName("conversation", records.source)
     # All of it was read, so a change in the middle counts as new, too.
     held = logs.begins(tip.log_tree, name, memoryview(records.data), tip.objects)
-    return records.data[held.bytes :] if held is not None else records.data
+    if held is None:
+        held = meta(tip, records.source)
+        if held is None or held.agent_session == records.agent_session:
+            return records.data
+        # A copy that a restore wrote: only its id is another one.
+    return (
+        records.data[held.bytes :] if held.bytes <= len(records.data) else records.data
+    )
 
 
 def _records(
@@ -156,7 +163,9 @@ def _records(
     where = LogName("conversation", name)
     more = None
     if held is not None and tip is not None and lines:
-        more = known.beyond(path, held, where, tip, exact=False, thorough=thorough)
+        # A copy that a restore wrote differs at its beginning: it has an id of its own.
+        copy = held.agent_session != event.session
+        more = known.beyond(path, held, where, tip, exact=copy, thorough=thorough)
     if held is None or more is None:
         data = reread()
         # If a file is gone, its stored content stays.

@@ -13,7 +13,7 @@ it continues, and up to which record. So gitcp stores that thread's rollout besi
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -222,8 +222,10 @@ class Codex(HooksInJson):
                 return None
             beside = {}
         else:
+            # In what an older gitcp stored of a copy, the first record has the copied thread.
+            names = {kept.session, _meta(content).id}
             written = b"\n".join(
-                _renamed(line, kept.session, new) for line in content.split(b"\n")
+                _renamed(line, names, new) for line in content.split(b"\n")
             )
         sessions = home_directory(places) / "sessions"
         now = time.localtime()
@@ -359,15 +361,16 @@ def _thread_id() -> str:
     return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
-def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+def _renamed(line: bytes, names: Collection[str | None], new: str) -> bytes:
     """Returns a record with the thread's id replaced, if it names the thread."""
-    if not old or _META not in line:
+    if _META not in line:
         return line
     record = _record(line)
-    if record.type != "session_meta" or _payload(record).id != old:
+    old = _payload(record).id
+    if record.type != "session_meta" or not old or old not in names:
         return line
-    names = rb'("(?:id|session_id|thread_id)"\s*:\s*)"' + re.escape(old.encode()) + b'"'
-    return re.sub(names, rb'\g<1>"' + new.encode() + b'"', line)
+    named = rb'("(?:id|session_id|thread_id)"\s*:\s*)"' + re.escape(old.encode()) + b'"'
+    return re.sub(named, rb'\g<1>"' + new.encode() + b'"', line)
 
 
 def _record(line: bytes) -> _RolloutRecord:

@@ -106,8 +106,10 @@ class CopilotEvents(Conversations):
             if not self.has_messages(content):
                 return None
         else:
+            # In what an older gitcp stored of a copy, the first event has the copied session.
+            names = (kept.session, _named(next(records.lines(kept.content), b"")))
             content = b"\n".join(
-                _renamed(line, kept.session, new) for line in kept.content.split(b"\n")
+                _renamed(line, names, new) for line in kept.content.split(b"\n")
             )
         files = ((_file(folder, new), content),)
         return ResumeFiles(new, folder, files, (new,), kept.directory)
@@ -124,12 +126,19 @@ def _is_plain(session: str) -> bool:
     return bool(re.fullmatch(r"[\w-]{1,100}", session))
 
 
-def _renamed(line: bytes, old: str | None, new: str) -> bytes:
-    """Returns an event with a new session id, if it names the session."""
-    if not old or _STARTED not in line:
-        return line
+def _named(line: bytes) -> str | None:
+    """Returns the session's id that an event names, if it begins the session."""
+    if _STARTED not in line:
+        return None
     event = records.decode_or(_EVENT, line, _Event())
-    if records.decode_or(_DATA, event.data, _Data()).sessionId != old:
+    name = records.decode_or(_DATA, event.data, _Data()).sessionId
+    return name if isinstance(name, str) else None
+
+
+def _renamed(line: bytes, names: tuple[str | None, ...], new: str) -> bytes:
+    """Returns an event with a new session id, if it names the session."""
+    old = _named(line)
+    if not old or old not in names:
         return line
     name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
     return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)

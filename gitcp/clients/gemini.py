@@ -162,8 +162,10 @@ class Gemini(HooksInJson):
             if not self.has_messages(written):
                 return None
         else:
+            # In what an older gitcp stored of a copy, the first header has the copied chat.
+            names = {kept.session, _named(content)}
             written = b"\n".join(
-                _renamed(line, kept.session, new) for line in content.split(b"\n")
+                _renamed(line, names, new) for line in content.split(b"\n")
             )
         home = places.home / ".gemini"
         slug, grown = _project(home / "projects.json", root)
@@ -243,19 +245,25 @@ def _slug(registry: Path, root: str, used: Collection[str]) -> str:
     return slug
 
 
-def _renamed(line: bytes, old: str | None, new: str) -> bytes:
+def _named(content: bytes) -> str | None:
+    """Returns the session's id in the first header."""
+    first = next(records.lines(content), b"")
+    return records.decode_or(_HEADER, first, _ChatHeader()).sessionId
+
+
+def _renamed(line: bytes, names: Collection[str | None], new: str) -> bytes:
     """Returns a record with the session's id replaced, if it names the session.
 
     Headers name it, and in a resumed chat also a `$set` after each later header.
     """
-    if not old or b'"sessionId"' not in line:
+    if b'"sessionId"' not in line:
         return line
     try:
         header = records.decode(_HEADER, line)
     except records.UNREADABLE:
         return line
-    named = header.sessionId if header.projectHash else header.patch.sessionId
-    if named != old:
+    old = header.sessionId if header.projectHash else header.patch.sessionId
+    if not old or old not in names:
         return line
     name = rb'("sessionId"\s*:\s*)"' + re.escape(old.encode()) + b'"'
     return re.sub(name, rb'\g<1>"' + new.encode() + b'"', line, count=1)
