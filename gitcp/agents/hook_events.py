@@ -15,6 +15,7 @@ from gitcp.agents.meanwhile import (
     save_beside,
     save_changed,
     save_files,
+    says_more,
     told,
 )
 from gitcp.checkpoints.turn_notes import asked_in, shortened, turn_note
@@ -183,7 +184,10 @@ def handle(workspace: Workspace, client: Client, event: Event) -> Checkpoint | N
     restore = overtaking(workspace, binding)
     workspace = workspace.with_lock_timeout(_LOCK, refs=_REF_LOCK)
     if restore is not None and event.what != triggers.TURN_START:
-        return save_beside(workspace, client, restore)
+        assert binding is not None
+        ends = event.what == triggers.SESSION_END
+        if not ends or not says_more(workspace, client, event, binding):
+            return save_beside(workspace, client, restore)
     return _save(workspace, client, event, binding, trigger, restore)
 
 
@@ -307,7 +311,8 @@ def _save(
         agent=AgentSession(client.name, event.session),
     )
     if event.what in _NOTED or binding != bound:
-        _remember(workspace, event, bound)
+        unseen = restore is not None and event.what == triggers.SESSION_END
+        _remember(workspace, event, bound, unseen=unseen)
     return saved.checkpoint if saved.created else None
 
 
@@ -325,10 +330,14 @@ def _was_unused(
     return not transcripts.gather(client, event, bound.source, None, known).has_messages
 
 
-def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
+def _remember(
+    workspace: Workspace, event: Event, binding: Binding, *, unseen: bool = False
+) -> None:
+    """Notes what an event told; `unseen` says that the client does not know the last restore."""
     asked = asked_in(event.prompt_text) if event.prompt_text else binding.asked
     file = str(event.transcript) if event.transcript else binding.transcript
     restore = last_restore(workspace.store.numbers)
+    known = restore.id if restore is not None else None
     bindings.keep(
         workspace,
         msgspec.structs.replace(
@@ -336,8 +345,9 @@ def _remember(workspace: Workspace, event: Event, binding: Binding) -> None:
             asked=asked,
             transcript=file,
             ended=event.what == triggers.SESSION_END,
-            restore=restore.id if restore is not None else None,
+            restore=binding.restore if unseen else known,
         ),
+        seen=not unseen,
     )
 
 

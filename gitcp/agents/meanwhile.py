@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gitcp.agents.bindings import Binding
-from gitcp.clients.client import Client
+from gitcp.clients.client import Client, Event
 from gitcp.clients.triggers import SESSION_END
 from gitcp.format.checkpoint import timestamp
 from gitcp.format.numbers import Assigned
@@ -85,6 +85,28 @@ def save_changed(workspace: Workspace, client: Client) -> Checkpoint | None:
         return None
     note = f"changed before {client.title} was closed"
     return save_files(workspace, Draft(SESSION_END, note=note, quiet=True))
+
+
+def says_more(
+    workspace: Workspace, client: Client, event: Event, binding: Binding
+) -> bool:
+    """Whether a client that is closed has messages that no checkpoint holds.
+
+    A turn that was running during the restore ended without its conversation.
+    """
+    from gitcp.agents import transcripts  # noqa: PLC0415  rarely needed
+    from gitcp.checkpoints.known_sources import KnownSources  # noqa: PLC0415
+
+    if binding.session is None:
+        return False
+    tip = workspace.store.tip(binding.session, binding.branch)
+    if binding.superseded is not None and tip is not None:
+        line = workspace.store.line(tip)
+        tip = next((one for one in line if one.id == binding.superseded), None)
+    if tip is None:
+        return False
+    known = KnownSources(workspace.directory)
+    return transcripts.gather(client, event, binding.source, tip, known).has_messages
 
 
 def save_beside(

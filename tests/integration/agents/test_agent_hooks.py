@@ -932,6 +932,27 @@ def test_a_client_that_is_closed_after_a_restore_is_not_open_any_more(agent, rep
     assert b"is still open here" in invoke(repo, *again).stdout
 
 
+@pytest.mark.parametrize("way", [["restore", "-y", "1"], ["undo", "-y"]])
+def test_a_turn_during_a_restore_is_saved_as_the_client_is_closed(agent, repo, way):
+    first = agent.turn("add VAT", vat="1")
+    agent.turn("a discount", vat="2")
+    assert first is not None
+    if way[0] == "undo":
+        ok(repo, "restore", "-y", "--files", first.id)
+    agent.ask("and then?")
+    ok(repo, *way)
+    assert agent.answer("the long answer") is None
+    current = open_workspace(repo).current()
+    made = agent.hook("SessionEnd", reason="other")
+    assert made is not None
+    assert made.conversation() == agent.transcript.read_bytes()
+    assert "and then?" in made.conversation().decode()
+    assert open_workspace(repo).current() == current
+    # All is saved now; and if the client continues, it is still told of the restore.
+    assert agent.hook("SessionEnd", reason="other") is None
+    assert "were restored" in (agent.told("go on") or "")
+
+
 def test_a_client_is_closed_whatever_its_end_saves(agent, repo, monkeypatch):
     setting(repo, "triggers", "turn-end")
     first = agent.turn("add VAT", vat="1")
