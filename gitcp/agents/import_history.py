@@ -1,7 +1,8 @@
 """Imports the conversations that clients have on disk: one session each, without files.
 
 The size of a transcript shows whether it was imported before, because clients only append to
-it. If it grew since then, its session continues. Conversations that hooks save are left out.
+it; what comes from a database or another document is compared. If it grew since then, its
+session continues. Conversations that hooks save are left out.
 """
 
 import hashlib
@@ -135,13 +136,14 @@ class _Import:
         """Imports a conversation, if it is not here."""
         try:
             last = self._stored.last(client.name, kept.session)
+            known = self._is_known(client, kept, last)
         except CorruptError as exc:
             self.leave(str(kept.path), f"its session is damaged: {exc.message}")
             return
-        held = last.manifest.conversation if last is not None else None
-        if self._is_known(client, kept, last):
+        if known:
             self.known += 1
             return
+        held = last.manifest.conversation if last is not None else None
         try:
             records = self._records(client, kept)
         except _Refused as exc:
@@ -150,7 +152,7 @@ class _Import:
         if records is None:
             return
         main = records[0].data
-        if held is not None and held.bytes == len(main):
+        if held is not None and not kept.sources and held.bytes == len(main):
             self.known += 1
             return
         when = min(_last_time(main) or kept.changed, time.time())
@@ -197,6 +199,8 @@ class _Import:
         """Whether hooks save a conversation, or it has not grown since `last` imported it."""
         held = last.manifest.conversation if last is not None else None
         if last is not None and held is not None:
+            if last.trigger == IMPORT and kept.sources:
+                return _holds(last, held.source, kept.sources)
             return last.trigger != IMPORT or held.bytes == kept.size
         if (client.name, kept.session) in self._stored:
             return True
@@ -259,6 +263,21 @@ def where_it_is(workspace: Workspace, checkpoint: Checkpoint) -> Resumption | No
             command = (*client.resuming, kept.session)
             return Resumption(client.name, kept.session, command, directory)
     return None
+
+
+def _holds(
+    checkpoint: Checkpoint, conversation: str, sources: Sequence[Source]
+) -> bool:
+    """Whether a checkpoint has the messages of all sources as they are.
+
+    What describes a session changes with each look that its client takes.
+    """
+    return all(
+        checkpoint.conversation(f"{conversation}/{one.name}" if one.name else None)
+        == one.content
+        for one in sources
+        if not one.name or one.name.endswith(".jsonl")
+    )
 
 
 def _is_theirs(bound: Binding, kept: Kept) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -410,6 +411,25 @@ def test_opencode_s_database_is_read_and_not_written(repo, home, sealed, name):
     assert done.returncode == 3
     told = f"{name}.db: cannot be read: file is not a database"
     assert told.encode() in done.stderr
+
+
+@pytest.mark.parametrize("session", ["ses_one", "ses_sub"])
+def test_what_opencode_changed_in_place_is_imported(repo, home, sealed, session):
+    path = add_opencode(sealed, repo)
+    ok(repo, "import-history")
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute(
+            "UPDATE part SET data = replace(data, 'wet', 'dry') WHERE session_id = ?",
+            (session,),
+        )
+        database.commit()
+    (done,) = ok(repo, "import-history")["conversations"]
+    assert done["result"] == "fast-forward"
+    tip = open_workspace(repo).store.tip(done["checkpoint"]["session"], "main")
+    assert tip is not None
+    source = f"opencode-ses_one/{session}.jsonl" if session == "ses_sub" else None
+    assert f"dry {session}".encode() in tip.conversation(source)
+    assert ok(repo, "import-history")["known"] == 1
 
 
 def test_a_view_in_opencode_s_database_runs_nothing(repo, sealed):
