@@ -75,8 +75,8 @@ class Call(NamedTuple):
 
     @property
     def outside(self) -> bool:
-        """Whether the step reaches beyond the project."""
-        return self.effect in OUTSIDE
+        """Whether the step reaches beyond the project, or an earlier attempt did."""
+        return self.effect in OUTSIDE or any(one.effect in OUTSIDE for one in self.told)
 
     @property
     def standing(self) -> bool:

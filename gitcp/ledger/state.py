@@ -117,6 +117,10 @@ class LedgerState:
             steps = self._lives(start, self._line).get(start.branch)
         return steps or {}
 
+    def begun(self, slot: StepSlot) -> list[Call]:
+        """Returns all steps that ever began with a slot, on any branch."""
+        return [self._line.calls[ident] for ident in self._line.begun.get(slot, ())]
+
     def has_branch(self, branch: str) -> bool:
         """Whether any record is about the branch."""
         return branch in self._line.live
@@ -177,6 +181,7 @@ class _LineState:
         self.joined = False
         self.calls: dict[str, Call] = {}
         self.live: StepsByBranch = {}
+        self.begun: dict[StepSlot, tuple[str, ...]] = {}
         self.then: dict[int, StepsByBranch] = {0: {}}
 
     def copy(self) -> "_LineState":
@@ -185,6 +190,7 @@ class _LineState:
         copy.joined = self.joined
         copy.calls = dict(self.calls)
         copy.live = self.snapshot()
+        copy.begun = dict(self.begun)
         copy.then = dict(self.then)
         return copy
 
@@ -200,6 +206,7 @@ class _LineState:
         self.calls[call.id] = call
         if known is None:
             self.live[record.branch][call.slot] = call
+            self.begun[call.slot] = (*self.begun.get(call.slot, ()), call.id)
             return
         for branch, steps in self.live.items():
             # Branches have their own files, but share the outside world.
@@ -220,6 +227,10 @@ class _LineState:
         for ident, call in other.calls.items():
             mine = self.calls.get(ident)
             self.calls[ident] = call if mine is None else merged(mine, call)
+        for slot, idents in other.begun.items():
+            self.begun[slot] = tuple(
+                dict.fromkeys((*self.begun.get(slot, ()), *idents))
+            )
         for branch, live in other.live.items():
             mine_live = self.live.setdefault(branch, {})
             for slot, call in live.items():

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from gitcp.errors import AmbiguousError
-from gitcp.ledger.call import OPEN, RUN_AGAIN, Call
+from gitcp.errors import AmbiguousError, StepUnknownError
+from gitcp.ledger.call import OPEN, RUN_AGAIN, Call, show_call
 from gitcp.project.workspace import Current, Workspace
 from gitcp.steps import lease
 
@@ -13,21 +13,47 @@ _SHOWN = 5
 
 
 def command(
-    workspace: Workspace, current: Current, call: Call, answer: str = ANSWERS
+    workspace: Workspace,
+    current: Current,
+    call: Call,
+    answer: str = ANSWERS,
+    *,
+    whole: bool = False,
 ) -> str:
-    """Returns the command that answers for exactly this step, not another of its name."""
-    words = ["gitcp", "steps", "answer", *_named(call)]
+    """Returns the command that answers for exactly this step, not another of its name.
+
+    `whole`: it names the call, even the first, because others of its name may come first.
+    """
+    words = ["gitcp", "steps", "answer", *_named(call, whole=whole)]
     if workspace.current() != current:
         words += ["-s", f"{current.session}/{current.branch}"]
     return f"{shlex.join(words)} {answer}"
 
 
-def _named(call: Call) -> list[str]:
+def _named(call: Call, *, whole: bool = False) -> list[str]:
     slot = call.slot
     plain = slot.name.isprintable() and not slot.name.startswith("-")
     if slot.scope or not plain or not slot.call.isprintable():
         return [call.id]
-    return [slot.name] if slot.call == "1" else [slot.name, "--call", slot.call]
+    if slot.call == "1" and not whole:
+        return [slot.name]
+    return [slot.name, "--call", slot.call]
+
+
+def unknown(
+    workspace: Workspace, current: Current, call: Call, *, here: bool
+) -> StepUnknownError:
+    """Returns the error for a step that began and has no result; `here` says where it began."""
+    where, ended = " elsewhere", "was interrupted there, or is still running"
+    if here:
+        where, ended = "", "was interrupted"
+    begun = f"the step {show_call(call)!a} began at {call.intent.at}{where}"
+    return StepUnknownError(
+        f"{begun} and {ended}: whether it took effect is not known",
+        hint="find out what happened, then answer:"
+        f" `{command(workspace, current, call)}`",
+        slot=call.slot,
+    )
 
 
 def choose(workspace: Workspace, current: Current, calls: Sequence[Call]) -> Call:

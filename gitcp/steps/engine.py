@@ -42,7 +42,7 @@ from gitcp.ledger.call import (
     show_call,
 )
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import answers, lease, observed, remains, results
+from gitcp.steps import answers, disputed, lease, observed, remains, results
 from gitcp.steps.attempt import Attempt
 from gitcp.steps.functions import importable
 from gitcp.steps.history import History
@@ -131,6 +131,9 @@ class Engine:
                 raise self._other_arguments(call)
             # It did not happen or was undone: begin a new step, with another key.
             call = None
+        if options.outside:
+            own, said = self.history.standing_here(slot)
+            disputed.refuse(self.workspace, self.current, own, said, options, given)
         self._guard(options, slot, given, looked=True)
         intent = replace(
             self._intent(options, slot, call),
@@ -202,16 +205,8 @@ class Engine:
         raise self._outcome_unknown(call)
 
     def _outcome_unknown(self, call: Call) -> StepUnknownError:
-        where, ended = " elsewhere", "was interrupted there, or is still running"
-        if self.ledger.signet.is_ours(call.intent):
-            where, ended = "", "was interrupted"
-        begun = f"the step {show_call(call)!a} began at {call.intent.at}{where}"
-        return StepUnknownError(
-            f"{begun} and {ended}: whether it took effect is not known",
-            hint="find out what happened, then answer:"
-            f" `{answers.command(self.workspace, self.current, call)}`",
-            slot=call.slot,
-        )
+        here = self.ledger.signet.is_ours(call.intent)
+        return answers.unknown(self.workspace, self.current, call, here=here)
 
     def answer(self, call: Call, answer: str, value: Any = None) -> None:
         """Resolves an interrupted step.
@@ -222,7 +217,11 @@ class Engine:
         Raises:
             UsageError: the step is not open.
         """
-        if call.state not in {OPEN, MAY_RUN_AGAIN}:
+        self.history.live()
+        own, _ = self.history.standing_here(call.slot)
+        if call.state not in {OPEN, MAY_RUN_AGAIN} and (
+            own is None or call.state in {DONE, UNDOING, STUCK}
+        ):
             raise UsageError(
                 f"the step {show_call(call)!a} is {call.state}: it needs no answer",
                 hint="`gitcp steps` lists those that were interrupted",
@@ -235,7 +234,8 @@ class Engine:
         ):
             name = show_call(call)
             raise BusyError(f"the step {name!a} is running", hint="wait for it to end")
-        self._settle(call, answer, value)
+        # What lets a step run again has to be said of the one that stands here.
+        self._settle(call if answer == DONE else own or call, answer, value)
 
     def _settle(self, call: Call, answer: str, value: Any) -> None:
         if answer == DONE:

@@ -10,7 +10,7 @@ from gitcp.format.ledger import BACK, INTENT, Record
 from gitcp.ledger.call import Call, StepSlot, show_call
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import batch_record, rewind
+from gitcp.steps import batch_record, disputed, rewind
 from gitcp.steps.briefing import BriefedSteps, round_of
 from gitcp.steps.model import Options
 from gitcp.steps.reopened import Identity, identity
@@ -61,6 +61,24 @@ class History:
                 return briefing.calls.get(slot)
             self._refresh()
             return self._book.call(self._current.branch, slot, self._line)
+
+    def standing_here(self, slot: StepSlot) -> tuple[Call | None, Call | None]:
+        """Returns a step as this repository recorded it, if its effect stands, and as it is now.
+
+        See `disputed`. `call` or `live` has just read the ledger.
+        """
+        with self._lock:
+            briefing = self._briefing(slot, looked=True)
+            if briefing is not None:
+                reported = briefing.calls.get(slot)
+            else:
+                reported = self._book.call(self._current.branch, slot, self._line)
+            known = [] if reported is None else [reported]
+            if briefing is None:
+                known += [one for one in self._book.begun(slot) if one not in known]
+        branch = self._current.branch
+        own = disputed.standing_here(self.ledger, branch, known, reported)
+        return own, reported
 
     def next_slot(self, options: Options) -> StepSlot:
         """Returns which call of a step comes next in this run, or in a batch's record."""

@@ -476,3 +476,88 @@ def test_what_steps_say_does_not_steer_a_terminal(ann, bob):
         text = (said.stdout + said.stderr).decode("utf-8", "backslashreplace")
         found = STEERING.search(text)
         assert found is None, (args, text[max(0, found.start() - 80) :])
+
+
+# --- a step of one's own that is done ----------------------------------------------------
+
+
+def about(kind: str, **more: Any) -> Record:
+    return Record(0, "2026-01-01T00:00:00.000Z", kind, "main", **more)
+
+
+OTHER = "f" * 12
+WAYS = ["failed", "undone", "again", "did-not", "began", "weaker", "other", "joined"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("unknown", ["ask", "retry"])
+def test_ones_own_step_does_not_run_again_because_a_stranger_says_so(
+    ann, bob, way, unknown
+):
+    ran: list[int] = []
+
+    def run() -> int:
+        return gitcp.open(bob).session("job").step("pay", pay, unknown=unknown)
+
+    def pay() -> int:
+        ran.append(1)
+        return len(ran)
+
+    gitcp.open(bob).session("job").save()
+    assert run() == 1
+    ok(bob, "push")
+    ok(ann, "pull")
+    tip, first = git_line(ann, "rev-parse", LEDGER), last(ann) + 1
+    ident = ok(bob, "steps", "show", "pay")["step"]["id"]
+    given = re.search(r'"input":"(\w+)"', git(ann, "log", LEDGER).decode())
+    assert given is not None
+    began = intent(id=ident, step="pay", attempt=2, effect="none", input=given[1])
+    made = {
+        "failed": [about(records.FAILED, id=ident, attempt=1)],
+        "undone": [about(records.UNDONE, id=ident)],
+        "again": [about(records.ANSWER, id=ident, answer="again")],
+        "did-not": [about(records.ANSWER, id=ident, answer="failed")],
+        "began": [began, about(records.FAILED, id=ident, attempt=2)],
+        "weaker": [began, about(records.BACK, of="main", upto=0)],
+        "other": [intent(id=OTHER, step="pay"), about(records.FAILED, id=OTHER)],
+    }
+    if way == "joined":
+        early = "2025-01-01T00:00:00.000Z"
+        more = intent(id=OTHER, step="pay", effect="irreversible")
+        more = msgspec.structs.replace(more, at=early)
+        line = page(ann, more, result(id=OTHER, value=Raw(b"7")))
+        tip = page(
+            ann,
+            Record(0, early, records.JOINED, ""),
+            parent=tip,
+            joins=line,
+            first=first,
+        )
+        made["joined"], first = [about(records.FAILED, id=OTHER)], first + 1
+    there(ann, page(ann, *made[way], parent=tip, first=first))
+    assert ok(bob, "pull")["ledgers"]
+    with pytest.raises(gitcp.StepUnknownError, match="elsewhere") as caught:
+        run()
+    assert ran == [1]
+    # The user may say so.
+    assert "steps answer pay" in str(caught.value.hint)
+    ok(bob, "steps", "answer", "pay", "--call", "1", "again")
+    assert run() == 2
+    assert run() == 2
+
+
+def test_ones_own_step_that_a_stranger_says_failed_may_be_answered_with_its_result(
+    ann, bob
+):
+    session = gitcp.open(bob).session("job")
+    session.save()
+    session.step("pay", lambda: 1)
+    ok(bob, "push")
+    ok(ann, "pull")
+    ident = ok(bob, "steps", "show", "pay")["step"]["id"]
+    failed = about(records.FAILED, id=ident, attempt=1)
+    tip = git_line(ann, "rev-parse", LEDGER)
+    there(ann, page(ann, failed, parent=tip, first=last(ann) + 1))
+    ok(bob, "pull")
+    ok(bob, "steps", "answer", "pay", "done", "--result", "1")
+    assert gitcp.open(bob).session("job").step("pay", pytest.fail) == 1
