@@ -92,6 +92,16 @@ def test_a_restore_resumes_with_the_words_that_were_said(project):
     assert line[-1]["branch"] == restored["checkpoint"]["branch"] == "main"
     assert [one["seq"] for one in line] == list(range(1, len(line) + 1))
     assert git(project.top, "status", "--porcelain=v2", "--branch") != user
+
+    # The copy is copied again, from the end of its turn.
+    end = next(one for one in reversed(line) if one["trigger"] == "turn-end")
+    assert end["note"] == "the other way"
+    again = resumed(project.gitcp("restore", end["id"], "-y"))
+    project.codex("resume", again, "once more")
+    assert project.said_before("once more")[: len(before)] == before
+    last = project.checkpoints()[-1]
+    assert last["note"] == "once more"
+    assert last["conversation"]["agent_session"] == again
     assert project.gitcp("verify")["ok"]
     assert project.log() == ""
 
