@@ -245,6 +245,7 @@ def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:
         # Also tells what is not JSON: msgspec writes bytes, dates and sets as text or
         # lists, and what comes back would be something else than what was saved.
         text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+        _refuse_keys(value, what)
         try:
             return msgspec.Raw(msgspec.json.encode(value))
         except UnicodeEncodeError as exc:
@@ -259,3 +260,20 @@ def _json(value: Any, what: str, *, any_text: bool = False) -> msgspec.Raw:
         raise UsageError(
             f"{what} is not JSON: {exc}", hint="use dicts, lists, text"
         ) from exc
+
+
+def _refuse_keys(value: Any, what: str) -> None:
+    """Refuses keys that are not text: they would come back as text, and two as one."""
+    ahead = [value]
+    while ahead:
+        one = ahead.pop()
+        if isinstance(one, Mapping):
+            for key in one:
+                if not isinstance(key, str):
+                    raise UsageError(
+                        f"{what} has the key {key!a}, but keys of JSON are text",
+                        hint="make the keys text",
+                    )
+            ahead += one.values()
+        elif isinstance(one, list | tuple):
+            ahead += one

@@ -177,8 +177,12 @@ def test_python_gets_the_values(repo):
         *(float("inf"), float("nan"), object(), {1, object()}),
         # What would come back as text, or as a list.
         *(b"bytes", {1}, Decimal("1.10"), datetime.datetime(2026, 1, 1, tzinfo=UTC)),
+        *({1: "a", "1": "b"}, ({None: 1},)),
     ],
-    ids=["inf", "nan", "object", "objects", "bytes", "set", "decimal", "date"],
+    ids=[
+        *("inf", "nan", "object", "objects", "bytes", "set", "decimal", "date"),
+        *("one-key-twice", "key"),
+    ],
 )
 def test_python_refuses_what_is_not_json(repo, value):
     session = gitcp.open(repo).session("py")
