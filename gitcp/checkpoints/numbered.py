@@ -11,6 +11,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.find_current import find_by_id
 from gitcp.store.numbering import number_all
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled
 
 _LATELY = 1.0
 
@@ -70,6 +71,7 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
         CorruptError: the checkpoint is damaged.
     """
     store = workspace.store
+    pulled = Pulled(store)
     if store.repository.refs.read(assigned.key.ref) is not None:
         if store.numbers.gone(assigned.number) is None:
             checkpoint = _at(store, assigned)
@@ -77,10 +79,10 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
                 return checkpoint
         tip = store.standing(assigned.key).checkpoint
         for checkpoint in store.line(tip) if tip is not None else ():
-            if checkpoint.id == assigned.id and is_meant(checkpoint, assigned):
+            if checkpoint.id == assigned.id and is_meant(checkpoint, assigned, pulled):
                 return checkpoint
     found = find_by_id(store, assigned.id)
-    return found if found is not None and is_meant(found, assigned) else None
+    return found if found is not None and is_meant(found, assigned, pulled) else None
 
 
 def _at(store: Store, assigned: Assigned) -> Checkpoint | None:

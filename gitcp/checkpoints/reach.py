@@ -8,6 +8,7 @@ from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.names import decode, encode
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled
 
 
 class Reach:
@@ -20,6 +21,7 @@ class Reach:
         """`known` says that the entries were just read from branches: none is walked."""
         self._store = store
         self._known = known
+        self._pulled = Pulled(store)
         self._walks: dict[BranchKey, Iterator[Checkpoint]] = {}
         self._found: dict[BranchKey, dict[str, list[Checkpoint]]] = {}
         self._forks: dict[BranchKey, list[BranchKey]] = {}
@@ -43,13 +45,13 @@ class Reach:
     def _on(self, key: BranchKey, entry: Assigned) -> Checkpoint | None:
         found = self._found.setdefault(key, {})
         for checkpoint in found.get(entry.id, ()):
-            if is_meant(checkpoint, entry):
+            if is_meant(checkpoint, entry, self._pulled):
                 return checkpoint
         if key not in self._walks:
             self._walks[key] = self._walk(key)
         for checkpoint in self._walks[key]:
             found.setdefault(checkpoint.id, []).append(checkpoint)
-            if checkpoint.id == entry.id and is_meant(checkpoint, entry):
+            if checkpoint.id == entry.id and is_meant(checkpoint, entry, self._pulled):
                 return checkpoint
         return None
 
@@ -72,12 +74,16 @@ class Reach:
             self.damaged[key] = exc
 
 
-def is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
-    """Whether one with the id of an entry is that entry's: a stranger may have copied the id."""
+def is_meant(checkpoint: Checkpoint, entry: Assigned, pulled: Pulled) -> bool:
+    """Whether one with the id of an entry is that entry's: a stranger may have copied the id.
+
+    A prune gives it another commit. It may be another user's of this repository, or the key
+    may be lost: then what no pull has brought is the entry's.
+    """
     if entry.place == ELSEWHERE or checkpoint.commit == entry.commit:
         return True
     try:
-        return checkpoint.origin.here
+        return checkpoint.origin.here or checkpoint.commit not in pulled
     except (CorruptError, FormatTooNewError):
         return False
 

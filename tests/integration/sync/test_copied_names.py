@@ -257,3 +257,13 @@ def test_the_id_of_a_prompt_still_means_the_state_before_it(hub, bob, session):
     pulled(bob)
     ok(bob, "switch", session)
     assert select(open_workspace(bob), PROMPT).commit == own[0]["commit"]
+
+
+def test_numbers_outlast_a_prune_without_the_key(bob):
+    """Then nothing tells one's own by its seal, as for the other users of a repository."""
+    for number in range(4):
+        save(bob, a_py=b"%d" % number)
+    (bob / ".git/gitcp/key").unlink()
+    ok(bob, "prune", "--keep-last", "2", "--yes")
+    assert [one["number"] for one in ok(bob, "log", "--full")["checkpoints"]] == [4, 3]
+    assert ok(bob, "show", "3")["checkpoint"]["seq"] == 3
