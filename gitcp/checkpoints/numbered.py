@@ -3,7 +3,7 @@
 import time
 from contextlib import suppress
 
-from gitcp.checkpoints.reach import is_meant
+from gitcp.checkpoints.reach import is_meant, stand_in
 from gitcp.errors import BusyError, CorruptError, NotFoundError, StorageError
 from gitcp.format.numbers import Assigned
 from gitcp.project.workspace import Workspace
@@ -71,7 +71,7 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
         CorruptError: the checkpoint is damaged.
     """
     store = workspace.store
-    pulled = Pulled(store)
+    alike: list[Checkpoint] = []
     if store.repository.refs.read(assigned.key.ref) is not None:
         if store.numbers.gone(assigned.number) is None:
             checkpoint = _at(store, assigned)
@@ -79,10 +79,14 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
                 return checkpoint
         tip = store.standing(assigned.key).checkpoint
         for checkpoint in store.line(tip) if tip is not None else ():
-            if checkpoint.id == assigned.id and is_meant(checkpoint, assigned, pulled):
-                return checkpoint
+            if checkpoint.id == assigned.id:
+                if is_meant(checkpoint, assigned):
+                    return checkpoint
+                alike.append(checkpoint)
     found = find_by_id(store, assigned.id)
-    return found if found is not None and is_meant(found, assigned, pulled) else None
+    if found is not None and is_meant(found, assigned):
+        return found
+    return stand_in(alike, Pulled(store))
 
 
 def _at(store: Store, assigned: Assigned) -> Checkpoint | None:

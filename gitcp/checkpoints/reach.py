@@ -1,6 +1,6 @@
 """Reads checkpoints by number, from the branches that hold them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.layout import BranchKey
@@ -45,15 +45,15 @@ class Reach:
     def _on(self, key: BranchKey, entry: Assigned) -> Checkpoint | None:
         found = self._found.setdefault(key, {})
         for checkpoint in found.get(entry.id, ()):
-            if is_meant(checkpoint, entry, self._pulled):
+            if is_meant(checkpoint, entry):
                 return checkpoint
         if key not in self._walks:
             self._walks[key] = self._walk(key)
         for checkpoint in self._walks[key]:
             found.setdefault(checkpoint.id, []).append(checkpoint)
-            if checkpoint.id == entry.id and is_meant(checkpoint, entry, self._pulled):
+            if checkpoint.id == entry.id and is_meant(checkpoint, entry):
                 return checkpoint
-        return None
+        return stand_in(found.get(entry.id, ()), self._pulled)
 
     def _forks_of(self, key: BranchKey) -> list[BranchKey]:
         if key not in self._forks:
@@ -74,18 +74,25 @@ class Reach:
             self.damaged[key] = exc
 
 
-def is_meant(checkpoint: Checkpoint, entry: Assigned, pulled: Pulled) -> bool:
-    """Whether one with the id of an entry is that entry's: a stranger may have copied the id.
-
-    A prune gives it another commit. It may be another user's of this repository, or the key
-    may be lost: then what no pull has brought is the entry's.
-    """
+def is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
+    """Whether one with the id of an entry is that entry's: a stranger may have copied the id."""
     if entry.place == ELSEWHERE or checkpoint.commit == entry.commit:
         return True
     try:
-        return checkpoint.origin.here or checkpoint.commit not in pulled
+        return checkpoint.origin.here
     except (CorruptError, FormatTooNewError):
         return False
+
+
+def stand_in(alike: Iterable[Checkpoint], pulled: Pulled) -> Checkpoint | None:
+    """Returns which of those with the id of an entry is that entry's if no seal tells.
+
+    A prune gives a checkpoint another commit. It may be another user's of this repository,
+    or the key may be lost. Then it is the oldest that no pull has brought: a stranger can
+    only put one on top. `alike` are newest first.
+    """
+    here = [one for one in alike if one.commit not in pulled]
+    return here[-1] if here else None
 
 
 def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:
