@@ -28,7 +28,7 @@ def standing_here(
     for call in calls:
         mine: Call | None = None
         for record in call.told:
-            if _is_ours(ledger, record):
+            if is_ours(ledger, record):
                 mine = after(mine, record)
         if mine is None or not (
             mine.intent.branch == branch
@@ -72,6 +72,12 @@ def refuse(
     )
 
 
-def _is_ours(ledger: Ledger, record: Record) -> bool:
+def is_ours(ledger: Ledger, record: Record) -> bool:
+    """Whether a record was written here, with the value that it has now.
+
+    Raises:
+        CorruptError: the value is missing.
+        BusyError: another process kept the write-ahead log.
+    """
     large = ledger.value(record) if record.size else None
     return ledger.signet.is_ours(record, large)

@@ -131,13 +131,12 @@ class History:
             CorruptError: the result is missing.
             BusyError: another process kept the write-ahead log.
         """
-        signet, result = self.ledger.signet, call.result
-        if not signet.is_ours(call.intent):
-            return False
-        if result is None:
-            return True
-        large = self.ledger.value(result) if result.size else None
-        return signet.is_ours(result, large)
+        records = (call.intent, call.result)
+        return all(
+            disputed.is_ours(self.ledger, record)
+            for record in records
+            if record is not None
+        )
 
     def refuse_elsewhere(self, call: Call) -> None:
         """Raises unless a step was recorded here.

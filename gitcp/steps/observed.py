@@ -117,9 +117,10 @@ def find(workspace: Workspace, current: Current, ident: str) -> Checkpoint:
     store = workspace.store
     tip = store.tip(current.session, current.branch)
     line = store.line(tip) if tip is not None else ()
-    # The oldest: a stranger can only put one with the same id on top.
-    for checkpoint in reversed([one for one in line if one.id == ident]):
-        return checkpoint
+    alike = [one for one in line if one.id == ident]
+    if alike:
+        # The oldest: a stranger can only put one with the same id on top.
+        return alike[-1]
     raise NotFoundError(
         f"checkpoint {ident} is not in {current.session}/{current.branch} any more",
         hint="it was pruned; `gitcp prune --keep-last N` keeps more",
