@@ -16,6 +16,7 @@ from hypothesis import settings
 from pygit2.enums import ConfigLevel
 
 from tests import skips
+from tests.support.clones import clone, make_hub
 from tests.support.gitrepo import (
     Entry,
     Env,
@@ -195,6 +196,24 @@ def repo(tmp_path: Path) -> Path:
     path.mkdir()
     copied(path, "repo", _build)
     return path
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """A bare repository with the project's first commit."""
+    return make_hub(tmp_path)
+
+
+@pytest.fixture
+def ann(hub: Path) -> Path:
+    """A clone of the hub."""
+    return clone(hub, "ann")
+
+
+@pytest.fixture
+def bob(hub: Path) -> Path:
+    """Another clone of the hub."""
+    return clone(hub, "bob")
 
 
 def _build(path: Path) -> None:

@@ -365,7 +365,7 @@ COMMON: dict[str, Any] = {
 
 def test_everything_comes_back():
     run_state_machine_as_test(
-        Machine, settings=settings(max_examples=15, stateful_step_count=20, **COMMON)
+        Machine, settings=settings(max_examples=10, stateful_step_count=20, **COMMON)
     )
 
 

@@ -45,7 +45,3 @@ def test_pages_that_quote_the_phrases_are_left_out(words):
     assert not words.is_ours("docs/style.md")
     assert not words.is_ours("tests/compat/ledger-1.json")
     assert not words.is_ours("LICENSE")
-
-
-def test_the_project_follows_its_list(words, capsys):
-    assert words.main([]) == 0, capsys.readouterr().out
