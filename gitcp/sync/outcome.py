@@ -6,6 +6,8 @@ CREATED, FAST_FORWARD = "created", "fast-forward"
 UP_TO_DATE, FORKED, REJECTED = "up-to-date", "forked", "rejected"
 # Replaced by the same line without its oldest checkpoints.
 PRUNED = "pruned"
+# Why a branch was pruned here, too, or, if it was kept, became a fork or stayed as it was.
+PRUNED_THERE = "older checkpoints were pruned there"
 # The same as before, encrypted to other recipients.
 RE_ENCRYPTED = "re-encrypted"
 

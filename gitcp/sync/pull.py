@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from gitcp.at_fork import computed
 from gitcp.encryption.quarantine import Quarantine
 from gitcp.errors import BranchMovedError, CorruptError
 from gitcp.format import layout
@@ -20,6 +21,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.remotes import by_address as sources
 from gitcp.remotes.by_address import Patience
 from gitcp.remotes.remote import Remote
+from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.numbering import note_pruned, number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember, suffix_of
@@ -31,7 +33,14 @@ from gitcp.sync.import_objects import (
     validate,
 )
 from gitcp.sync.offered import offered
-from gitcp.sync.outcome import PRUNED, REJECTED, UP_TO_DATE, Outcome, of_ledger
+from gitcp.sync.outcome import (
+    PRUNED,
+    PRUNED_THERE,
+    REJECTED,
+    UP_TO_DATE,
+    Outcome,
+    of_ledger,
+)
 from gitcp.sync.pulled import Pulled, missing_there
 from gitcp.sync.tracking import tracked
 from gitcp.sync.validate import Rejection
@@ -53,19 +62,19 @@ def pull(
     remote: str | None = None,
     sessions: Sequence[str] = (),
     *,
+    pruned: bool = False,
     progress: Told | None = None,
     interactive: bool = False,
 ) -> Pulled:
     """Pulls sessions of a remote; all if none is named.
 
     Everything is validated before anything is adopted. A branch of ours is made or
-    fast-forwarded; if the two diverged, theirs becomes a fork. Files do not change.
-    Ledgers of steps come first: after a crash in between, they have steps whose
-    checkpoints are not here yet.
+    fast-forwarded; if the two diverged, theirs becomes a fork. What was pruned there is
+    removed here only with `pruned`, or if the user trusts the remote. Ledgers of steps come
+    first: after a crash in between, they have steps whose checkpoints are not here yet.
 
     Raises:
-        UsageError: there is no such remote.
-        NotFoundError: the remote has no such session.
+        UsageError, NotFoundError: there is no such remote, or it has no such session.
         TransferError: the remote does not answer, git refuses its objects, or they exceed a limit.
     """
     workspace.refresh()
@@ -87,7 +96,7 @@ def pull(
         source = _Source(workspace, txn, there_at, decryption)
         fetched = source.fetch(to_fetch)
         theirs |= fetched.good
-        adoption = _Adoption(workspace, txn, name, decryption, fetched)
+        adoption = _Adoption(workspace, txn, name, decryption, fetched, prunes=pruned)
         steps = adoption.ledgers(theirs)
         branches = [
             adoption.branch(key, oid, ours.get(key), seen.get(key))
@@ -224,7 +233,10 @@ class _Adoption:
         remote: str,
         decryption: PullDecryption,
         fetched: _Fetched,
+        *,
+        prunes: bool,
     ) -> None:
+        self._prunes = prunes
         self._workspace = workspace
         self._store = workspace.store
         self._txn = txn
@@ -278,8 +290,8 @@ class _Adoption:
     def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
         """Handles a branch that was pruned on one side; None if it was pruned on neither.
 
-        Ours is replaced only if the remote had all of it when it was last seen. So no remote
-        can remove checkpoints that it never had.
+        Everyone who may push can prune a branch there. So ours is replaced only if the user
+        asks for it or, if the remote had all of it when it was last seen, trusts the remote.
 
         Raises:
             BusyError: `gc` or a pruning is at work here.
@@ -299,20 +311,31 @@ class _Adoption:
             what = "purged" if purged else "pruned"
             why = f"{what} here but not there; run `gitcp push --pruned`"
             return Outcome(session, branch, UP_TO_DATE, branch, ours, why)
-        if (
-            seen is None
-            or not store.holds(seen, tip)
-            or not is_pruned_form(store, of=ours, line=oid)
-        ):
+        if not is_pruned_form(store, of=ours, line=oid):
             return None
+        had_all = seen is not None and store.holds(seen, tip)
+        if not (self._prunes or (had_all and self._is_trusted)):
+            return self._kept(key, oid, tip)._replace(reason=PRUNED_THERE)
         try:
             with store_locked(store.repository, timeout=1):
                 note_pruned(store, tip, oid)
                 self._txn.move_ref(key.ref, expect=ours, new=oid)
         except BranchMovedError:
             return None
-        why = "older checkpoints were pruned there"
-        return Outcome(session, branch, PRUNED, branch, oid, why)
+        return Outcome(session, branch, PRUNED, branch, oid, PRUNED_THERE)
+
+    def _kept(self, key: BranchKey, oid: str, tip: Checkpoint) -> Outcome:
+        """Keeps what was pruned there; what is new after it becomes a fork."""
+        theirs = self._store.checkpoint(oid)
+        if theirs is not None and theirs.id == tip.id:
+            return Outcome(tip.session, tip.branch, UP_TO_DATE, tip.branch, tip.commit)
+        return self._adopt(key, oid, rewound=False)
+
+    @computed
+    def _is_trusted(self) -> bool:
+        repository = self._workspace.repository
+        address = trusted_remotes.address(repository, self._remote)
+        return address in trusted_remotes.trusted(repository)
 
     def _adopt(self, key: BranchKey, oid: str, *, rewound: bool) -> Outcome:
         suffix = suffix_of(self._remote)

@@ -23,6 +23,7 @@ from gitcp.sync.outcome import (
     FAST_FORWARD,
     FORKED,
     PRUNED,
+    PRUNED_THERE,
     RE_ENCRYPTED,
     REJECTED,
     UP_TO_DATE,
@@ -68,6 +69,7 @@ class _Standing(Enum):
     AHEAD = auto()
     BEHIND = auto()
     PRUNED = auto()
+    PRUNED_THERE = auto()
     DIVERGED = auto()
 
 
@@ -176,8 +178,9 @@ class Decider:
             if plain:
                 return self.rejected(key, oid, PLAIN_THERE)
         standing = self._standing(key, old, oid)
-        if standing is _Standing.BEHIND:
-            return self._outcome(key, oid, UP_TO_DATE, _MORE)._replace(commit=old)
+        if standing in {_Standing.BEHIND, _Standing.PRUNED_THERE}:
+            why = _MORE if standing is _Standing.BEHIND else PRUNED_THERE
+            return self._outcome(key, oid, UP_TO_DATE, why)._replace(commit=old)
         if standing is _Standing.AHEAD or (
             standing is _Standing.PRUNED and self._pruned
         ):
@@ -203,8 +206,10 @@ class Decider:
         if seen is not None and not self._exists(old) and self._follows(oid, seen):
             # It had all of ours when it was last seen; a pull will fetch what is new.
             return _Standing.BEHIND
-        if self._follows(oid, old) or is_pruned_form(self._store, of=oid, line=old):
+        if self._follows(oid, old):
             return _Standing.BEHIND
+        if is_pruned_form(self._store, of=oid, line=old):
+            return _Standing.PRUNED_THERE
         if (
             is_pruned_form(self._store, of=old, line=oid)
             or was_purged(self._store, old, oid)

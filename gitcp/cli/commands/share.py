@@ -191,11 +191,20 @@ def _print_pushed(
 @command("pull")
 @click.argument("remote", metavar="[REMOTE]", required=False)
 @click.argument("sessions", metavar="[SESSION[/BRANCH]]...", nargs=-1)
-def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> None:
+@click.option(
+    "--pruned",
+    is_flag=True,
+    help="Also remove checkpoints here that were pruned on the remote",
+)
+def pull_command(
+    out: Output, remote: str | None, sessions: tuple[str, ...], pruned: bool
+) -> None:
     """Pull sessions from a remote (default: all).
 
     gitcp checks everything before it accepts anything. Your files do not change; `gitcp
-    restore` changes them. If a branch has diverged, theirs becomes a fork.
+    restore` changes them. If a branch has diverged, theirs becomes a fork. If older
+    checkpoints of a branch were pruned there, a pull removes them here only with --pruned,
+    or if you trust the remote (`gitcp trust`); else theirs becomes a fork, too.
     """
     from gitcp.cli import documents
     from gitcp.cli.render import withheld_lines
@@ -210,6 +219,7 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
         workspace,
         name,
         sessions,
+        pruned=pruned,
         progress=transfer_progress(out),
         interactive=can_ask(),
     )
@@ -250,6 +260,8 @@ def pull_command(out: Output, remote: str | None, sessions: tuple[str, ...]) -> 
 
 def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> None:
     """Prints how to continue, if anything is left to do."""
+    from gitcp.sync.outcome import PRUNED_THERE
+
     where = " in the repository of its name" if pulled.sharded else ""
     for ref in pulled.ignored:
         out.warn(
@@ -278,7 +290,11 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
     current = workspace.current()
     diverged = False
     for one in pulled.branches:
-        if one.result == "forked" and one not in pulled.rewound:
+        if (
+            one.result == "forked"
+            and one not in pulled.rewound
+            and one.reason != PRUNED_THERE
+        ):
             out.note(
                 f"{one.session}/{one.branch} diverged: both sides are kept,"
                 f" theirs as {one.session}/{one.name}"
@@ -293,10 +309,29 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
                 " restore last` restores the new state; a save adds your state"
                 " after it"
             )
+    default = remote == workspace.settings.sharing.remote
+    word = "" if default else f" {shlex.quote(remote)}"
     if diverged:
-        default = remote == workspace.settings.sharing.remote
         out.note("to share yours under a new name, and continue on it:")
-        out.note(f"  gitcp push --fork{'' if default else f' {shlex.quote(remote)}'}")
+        out.note(f"  gitcp push --fork{word}")
+    _tell_pruned(out, pulled, word)
+
+
+def _tell_pruned(out: Output, pulled: "Pulled", remote: str) -> None:
+    """Names what was pruned there and not here; `remote` follows in a shown command."""
+    from gitcp.sync.outcome import PRUNED, PRUNED_THERE
+
+    kept = [
+        one.shown
+        for one in pulled.branches
+        if one.reason == PRUNED_THERE and one.result != PRUNED
+    ]
+    if kept:
+        more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
+        out.note(
+            f"{kept[0]}{more}: older checkpoints were pruned there, and none was removed"
+            f" here; `gitcp pull --pruned{remote}` removes them here, too"
+        )
 
 
 @command("remote-sessions")

@@ -16,7 +16,8 @@ def trust_command(out: Output, remote: str | None, remove: bool) -> None:
     Without REMOTE it lists the addresses that you trust. They are in your own git
     configuration (gitcp.trust) and apply to all your repositories. You trust everyone who
     can push to that address: a restore then writes their files even if tools execute them,
-    and puts their conversations where your agents find them.
+    and puts their conversations where your agents find them. A pull from it removes here
+    what was pruned there.
     """
     from gitcp.trust import trusted_remotes as trust
 

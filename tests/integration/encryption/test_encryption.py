@@ -212,7 +212,7 @@ def test_a_pruned_session_goes_on_encrypted(team):
     ok(bob, "pull")
     ok(ann, "prune", "--keep-last", "2", "-y", "-s", "vat")
     assert results(ann, "push", "--pruned")["vat/main"][0] == "pruned"
-    assert results(bob, "pull")["vat/main"][0] == "pruned"
+    assert results(bob, "pull", "--pruned")["vat/main"][0] == "pruned"
     assert ok(bob, "verify")["ok"]
     assert talk_of(bob) == talk_of(ann)
     assert results(ann, "push")["vat/main"][0] == "up-to-date"
@@ -265,7 +265,7 @@ def test_what_a_pruned_line_has_there_is_not_sent_again(team):
     assert not new & set(before.values())
     # What lies before all that went stays as it is.
     assert first in git(hub, "rev-list", REF).decode()
-    assert results(bob, "pull")["vat/main"][0] == "pruned"
+    assert results(bob, "pull", "--pruned")["vat/main"][0] == "pruned"
     new_one = clone(hub, "new")
     git(new_one, "config", "gitcp.identity", git_line(bob, "config", "gitcp.identity"))
     ok(new_one, "pull")

@@ -59,7 +59,7 @@ def test_a_pruned_session_is_pushed_when_asked_to_and_taken_over(ann, hub, bob):
     }
     assert results(ann, "push", "--pruned")["main/main"] == ("up-to-date", "main")
     kept = ok(ann, "log")["checkpoints"]
-    assert results(bob, "pull") == {
+    assert results(bob, "pull", "--pruned") == {
         "main/main": ("pruned", "main"),
         "main/side": ("pruned", "side"),
     }
@@ -77,6 +77,48 @@ def test_a_pruned_session_is_pushed_when_asked_to_and_taken_over(ann, hub, bob):
     assert results(bob, "push")["main/main"] == ("fast-forward", "main")
     assert results(ann, "pull")["main/main"] == ("fast-forward", "main")
     assert seqs(ann) == [8, 7, 6, 5, 4]
+
+
+def test_a_pull_removes_nothing_without_being_told_to(ann, hub, bob):
+    """Everyone who may push can prune there, labelled checkpoints, too."""
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    ok(bob, "label", "2", "good")
+    prune(ann)
+    ok(ann, "push", "--pruned")
+    for _ in range(2):
+        done = invoke(bob, "pull")
+        assert done.returncode == 0
+        assert b"`gitcp pull --pruned` removes them here, too" in done.stderr
+        # Nothing is new there, so nothing becomes a fork.
+        assert results(bob, "pull") == {"main/main": ("up-to-date", "main")}
+        assert seqs(bob) == [6, 5, 4, 3, 2, 1]
+    assert b"older checkpoints were pruned there" in invoke(bob, "push").stdout
+    save(ann, a_py=b"more")
+    ok(ann, "push")
+    assert results(bob, "pull") == {"main/main": ("forked", "main~origin")}
+    assert results(bob, "pull") == {"main/main": ("up-to-date", "main~origin")}
+    assert seqs(bob) == [6, 5, 4, 3, 2, 1]
+    assert seqs(bob, "-s", "main/main~origin")[1:] == [7, 6, 5]
+    ok(bob, "gc")
+    assert ok(bob, "show", "good")["checkpoint"]["seq"] == 2
+    # The user may say so later.
+    assert results(bob, "pull", "--pruned") == {"main/main": ("pruned", "main")}
+    assert seqs(bob) == [7, 6, 5]
+    assert b"pull --pruned" not in invoke(bob, "pull").stderr
+    assert ok(bob, "verify")["ok"]
+
+
+def test_a_trusted_remote_may_prune_what_it_had(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    prune(ann)
+    ok(ann, "push", "--pruned")
+    ok(bob, "trust", "origin")
+    assert results(bob, "pull")["main/main"] == ("pruned", "main")
+    assert seqs(bob) == [6, 5]
 
 
 def test_the_newest_of_the_remote_may_be_pruned_here(ann, hub, bob):
@@ -146,10 +188,11 @@ def test_a_remote_cannot_take_away_what_it_never_had(ann, hub, bob):
     history(ann)
     ok(ann, "push")
     ok(bob, "pull")
+    ok(bob, "trust", "origin")
     git(bob, "update-ref", "-d", "refs/gitcp/r/origin/main/main")
     prune(ann)
     ok(ann, "push", "--pruned")
-    assert results(bob, "pull")["main/main"] == ("forked", "main~origin")
+    assert results(bob, "pull")["main/main"] == ("up-to-date", "main")
     assert seqs(bob) == [6, 5, 4, 3, 2, 1]
 
 
@@ -228,7 +271,7 @@ def test_remote_sessions_tell_what_was_pruned_and_where(ann, hub, bob):
     assert (here(ann), here(bob)) == ("same", "behind")
     git(bob, "fetch", "-q", "origin", REF)
     assert here(bob) == "behind"
-    ok(bob, "pull")
+    ok(bob, "pull", "--pruned")
     assert here(bob) == "same"
 
 
