@@ -21,8 +21,9 @@ class RemoteBranch(NamedTuple):
 
     `here` compares the branch here with it: `same`, `behind` (a pull fetches more),
     `ahead` (a push sends more), `forked` (they diverged), `new` (it is not here),
-    `pruned` (pruned or purged here, not there), `taken-back` (the remote no longer has
-    all that it had when it was last seen).
+    `pruned` (pruned or purged here, not there), `pruned-there` (older checkpoints were
+    pruned there, not here), `taken-back` (the remote no longer has all that it had when it
+    was last seen).
     """
 
     branch: str
@@ -118,8 +119,10 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
         or (seen == theirs and was_pruned(store, theirs, ours))
     ):
         return "pruned"
-    if not exists or is_pruned_form(store, of=ours, line=theirs):
+    if not exists:
         return "behind"
+    if is_pruned_form(store, of=ours, line=theirs):
+        return "pruned-there"
     tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
     if tip is not None and store.holds(ours, tip):
         return "ahead"

@@ -341,8 +341,9 @@ def remote_sessions_command(out: Output, remote: str | None) -> None:
 
     It shows how each branch and each step ledger compares with yours: same, behind (a pull
     would fetch more), ahead (a push would send more), forked (they diverged), new (not
-    here), pruned (here, but not there), taken-back (the remote had more before). A step
-    ledger may also be not-there, or different if only a pull can tell.
+    here), pruned (here, but not there), pruned-there (there, but not here: `gitcp pull
+    --pruned`), taken-back (the remote had more before). A step ledger may also be not-there,
+    or different if only a pull can tell.
     """
     from gitcp.sync.pulled import refuse_silent
     from gitcp.sync.remote_sessions import remote_sessions

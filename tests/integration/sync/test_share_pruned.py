@@ -270,7 +270,7 @@ def test_remote_sessions_tell_what_was_pruned_and_where(ann, hub, bob):
     ok(ann, "push", "--pruned")
     assert (here(ann), here(bob)) == ("same", "behind")
     git(bob, "fetch", "-q", "origin", REF)
-    assert here(bob) == "behind"
+    assert here(bob) == "pruned-there"
     ok(bob, "pull", "--pruned")
     assert here(bob) == "same"
 
