@@ -105,14 +105,14 @@ def plan_prune(
         before = after = sum(taken.values())
         oldest = [one for each in judged for one in each.go]
         oldest.sort(key=_age)
-        leave: set[str] = set()
+        leave: set[bytes] = set()
         for one in oldest:
             if after <= max_size:
                 break
-            leave.add(one.id)
-            after -= taken.get(one.id, 0)
+            leave.add(one.oid)
+            after -= taken.get(one.raw.tree, 0)
         judged = [
-            each._replace(go=tuple(one for one in each.go if one.id in leave))
+            each._replace(go=tuple(one for one in each.go if one.oid in leave))
             for each in judged
         ]
     threads = sorted(decode(one) or one for one in forest.threads)
@@ -233,7 +233,8 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
         BusyError: another process uses the store, or holds a ref's lock.
         StorageError: the disk refused; nothing was removed, or everything will be.
     """
-    planned = {one.id for one in wanted.go}
+    # By commit: on another branch a stranger's checkpoint may have the same id.
+    planned = {one.oid for one in wanted.go}
     if not planned:
         return wanted
     timeout = workspace.settings.lock_timeout
@@ -241,13 +242,13 @@ def prune(workspace: Workspace, wanted: PrunePlan) -> PrunePlan:
     with store_locked(repository, timeout=timeout), transaction(repository) as opened:
         forest = RetentionGraph(workspace.store)
         judged = [
-            each._replace(go=tuple(one for one in each.go if one.id in planned))
+            each._replace(go=tuple(one for one in each.go if one.oid in planned))
             for each in _judge(workspace, forest, wanted.rules, wanted.keys)
         ]
-        go = {one.id for each in judged for one in each.go}
+        go = {one.oid for each in judged for one in each.go}
 
         def change(found: Checkpoint) -> NewContent | None:
-            return None if found.id in go else AS_IT_IS
+            return None if found.oid in go else AS_IT_IS
 
         rewrite(workspace.store, opened, forest.refs(wanted.keys), change)
     if go:
@@ -290,12 +291,12 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
     with store_locked(repository, timeout=0), transaction(repository) as opened:
         forest = RetentionGraph(workspace.store, tip.session)
         judged = _judge(workspace, forest, rules, frozenset({key}))
-        go = {one.id for each in judged for one in each.go}
+        go = {one.oid for each in judged for one in each.go}
         rewrite(
             workspace.store,
             opened,
             forest.refs(None) if go else (),
-            lambda found: None if found.id in go else AS_IT_IS,
+            lambda found: None if found.oid in go else AS_IT_IS,
         )
     period = max(limit, _RECLAIM)
     if (

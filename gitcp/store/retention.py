@@ -222,10 +222,10 @@ def is_event(checkpoint: Checkpoint) -> bool:
 def sizes(
     judged: Iterable[RetentionDecision],
     objects: Callable[[list[str]], Mapping[str, int]],
-) -> dict[str, int]:
+) -> dict[bytes, int]:
     """Returns how many bytes go with each checkpoint once all older ones are gone.
 
-    Keyed by id. `objects` is given root trees, newest and needed ones first, and
+    Keyed by root tree. `objects` is given root trees, newest and needed ones first, and
     returns what each adds to those before it.
     """
     ordered: list[Checkpoint] = []
@@ -237,7 +237,4 @@ def sizes(
     )
     ordered += waiting
     added = objects([checkpoint.raw.tree.hex() for checkpoint in ordered])
-    by_id: dict[str, int] = {}
-    for checkpoint in ordered:
-        by_id.setdefault(checkpoint.id, added.get(checkpoint.raw.tree.hex(), 0))
-    return by_id
+    return {one.raw.tree: added.get(one.raw.tree.hex(), 0) for one in ordered}

@@ -11,7 +11,7 @@ A caller holds the store's lock, so that no two rewrites and no `gc` meet:
 
     with store_locked(repository, timeout=…), transaction(repository) as txn:
         def change(checkpoint: Checkpoint) -> NewContent | None:
-            if checkpoint.id in unwanted:
+            if checkpoint.oid in unwanted:
                 return None                  # it goes; never a branch's tip
             return AS_IT_IS                  # it stays, perhaps on another parent
 

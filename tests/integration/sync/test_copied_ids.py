@@ -94,3 +94,27 @@ def test_a_step_goes_back_to_ones_own(bob, saved):
     forged(bob / ".git", saved[0], 3, saved[1]["commit"])
     found = observed.find(open_workspace(bob), Current("s", "main"), saved[0]["id"])
     assert found.commit == saved[0]["commit"]
+
+
+def test_a_prune_removes_what_it_names_and_not_what_has_its_id(bob, saved):
+    """Of the same session, on another branch."""
+    forge, tip = Forge(), None
+    ids = [saved[0]["id"], saved[1]["id"], "f" * 12]
+    for seq, ident in enumerate(ids, 1):
+        message = trailers("s", "evil", seq).replace(b"0123456789ab", ident.encode())
+        tip = forge.checkpoint(
+            [(b"100644", b"a.py", forge.blob(b"evil %d\n" % seq))],
+            session="s",
+            branch="evil",
+            seq=seq,
+            parent=tip,
+            message=message,
+            id=ident,
+        )
+    assert tip is not None
+    forge.into(bob / ".git", {"refs/gitcp/s/s/evil": tip})
+    save(bob, "-s", "s", a_py=b"own 3\n")
+    done = ok(bob, "prune", "-s", "s/evil", "--keep-last", "1", "--yes")
+    assert [one["branch"] for one in done["removed"]] == ["evil", "evil"]
+    left = [one["seq"] for one in ok(bob, "log", "-s", "s/main")["checkpoints"]]
+    assert left == [3, 2, 1]
