@@ -5,7 +5,7 @@ leave an empty file. Each commit names its own session and branch, so gitcp need
 record to find them. Commits that `gc` has removed are gone for good.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from gitcp.errors import CorruptError, FormatTooNewError, GitFailedError
@@ -94,7 +94,7 @@ def lost(workspace: Workspace) -> list[Lost]:
     """
     refs = workspace.store.refs()
     known = {one.oid: one for one in _checkpoints(workspace)}
-    found: dict[str, tuple[Key, Checkpoint]] = {}
+    found: dict[tuple[str, bool], tuple[Key, Checkpoint]] = {}
     for end in _ends(known, workspace.repository.refs.list("refs/").values()):
         key = _key(end)
         if key in refs and is_event(end):
@@ -105,7 +105,7 @@ def lost(workspace: Workspace) -> list[Lost]:
             None,
         )
         if whole is not None:
-            found.setdefault(whole.id, (key, whole))
+            found.setdefault((whole.id, _is_own(whole)), (key, whole))
     unreached = _unreached(workspace, [tip.commit for _, tip in found.values()])
     return [
         Lost(
@@ -150,9 +150,55 @@ def _ends(known: Mapping[bytes, Checkpoint], tips: Iterable[str]) -> list[Checkp
         for one in known.values()
         if one.id not in superseded and one.commit not in replaced
     ]
-    ends = [one for one in ends if not _was_made_again(one, known)]
+    ends = [one for one in ends if not _was_made_again(one, known.values())]
+    staying = _live(known, [*live, *(one.oid for one in ends)])
+    ends += _own_ends(known, staying)
     ends.sort(key=lambda one: (-one.seq, sum(1 for _ in _own(one, known))))
     return ends
+
+
+def _own_ends(
+    known: Mapping[bytes, Checkpoint], staying: Collection[bytes]
+) -> list[Checkpoint]:
+    """Returns the last checkpoints made here that only claims made elsewhere replace.
+
+    Everyone who may push can put any id into a checkpoint, and any trailer beside a sealed
+    one. So a checkpoint made here is replaced only by one made here that stays and has its
+    id, or by a later one of its branch that was made after it.
+    """
+    same: dict[str, list[Checkpoint]] = {}
+    later: dict[str, list[Checkpoint]] = {}
+    for one in known.values():
+        if one.oid in staying:
+            same.setdefault(one.id, []).append(one)
+        earlier = {each.id for each in map(known.get, one.raw.parents) if each}
+        if one.trailers.pruned is not None:
+            earlier.add(one.trailers.pruned)
+        for before in earlier:
+            later.setdefault(before, []).append(one)
+
+    def is_replaced(one: Checkpoint) -> bool:
+        return any(map(_is_own, same.get(one.id, ()))) or any(
+            _key(other) == _key(one) and other.seq > one.seq and _is_own(other)
+            for other in later.get(one.id, ())
+        )
+
+    return [
+        one
+        for one in known.values()
+        if one.oid not in staying
+        and _is_own(one)
+        and not is_replaced(one)
+        and not _was_made_again(one, filter(_is_own, known.values()))
+    ]
+
+
+def _is_own(one: Checkpoint) -> bool:
+    """Whether a checkpoint was made here; not if it cannot be read."""
+    try:
+        return one.origin.here
+    except (CorruptError, FormatTooNewError):
+        return False
 
 
 def _live(known: Mapping[bytes, Checkpoint], tips: Iterable[bytes]) -> set[bytes]:
@@ -174,7 +220,7 @@ def _own(tip: Checkpoint, known: Mapping[bytes, Checkpoint]) -> Iterator[Checkpo
         one = known.get(one.raw.parents[0]) if one.raw.parents else None
 
 
-def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
+def _was_made_again(one: Checkpoint, others: Iterable[Checkpoint]) -> bool:
     """Whether a save found the branch moved, and made the checkpoint again with another id.
 
     Older versions did so; now the second attempt has the same id.
@@ -188,7 +234,7 @@ def _was_made_again(one: Checkpoint, known: Mapping[bytes, Checkpoint]) -> bool:
             and abs(other.raw.epoch - one.raw.epoch) <= _MADE_AGAIN
             and (other.files_oid, other.log_tree, other.note)
             == (one.files_oid, one.log_tree, one.note)
-            for other in known.values()
+            for other in others
         )
     except (CorruptError, FormatTooNewError):
         return False

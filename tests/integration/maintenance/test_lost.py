@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.store.append import append_checkpoint
+from tests.support.forge import Forge, trailers
 from tests.support.gitrepo import git, git_line, write_files
 from tests.support.inprocess import fails, invoke, ok
 
@@ -200,3 +201,45 @@ def test_doctor_names_a_line_whose_name_is_taken(repo, taken):
     assert "main/main, with 3 checkpoints" in said()
     ok(repo, "verify", "--lost", "--repair")
     assert said() == "no branch has lost checkpoints"
+
+
+CLAIMS = {
+    "id": b"",
+    "child": b"",
+    "purged": b"Gitcp-Purged: %b\n",
+    "pruned": b"Gitcp-Pruned: %b\n",
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_what_a_stranger_claims_to_replace_is_lost_all_the_same(repo, claim):
+    """Ids and commits are in what was pushed."""
+    made = [save(repo, text) for text in "123"][-1]
+    git(repo, "update-ref", "-d", REF)
+    forge, tip = Forge(), None
+    for seq, ident in ((1, made["id"]), (2, "f" * 12)):
+        if (claim, seq) == ("id", 2) or (claim not in {"id", "child"} and seq == 1):
+            continue
+        commit = made["commit" if claim == "purged" else "id"].encode()
+        message = trailers("main", "evil", seq).replace(b"0123456789ab", ident.encode())
+        message += CLAIMS[claim].replace(b"%b", commit)
+        tip = forge.checkpoint(
+            session="main",
+            branch="evil",
+            seq=seq,
+            parent=tip,
+            message=message,
+            id=ident,
+        )
+    assert tip is not None
+    forge.into(repo / ".git", {"refs/gitcp/s/main/evil": tip})
+    ok(repo, "gc")
+    assert lost(repo) == [("main", "main", 3)]
+    ok(repo, "verify", "--lost", "--repair")
+    assert [
+        one["seq"] for one in ok(repo, "log", "-s", "main/main")["checkpoints"]
+    ] == [
+        3,
+        2,
+        1,
+    ]
