@@ -11,7 +11,6 @@ from gitcp.format.layout import BranchKey, LedgerKey, RefKey
 from gitcp.format.numbers import ELSEWHERE
 from gitcp.git import remote as remotes
 from gitcp.git import shard_pattern
-from gitcp.git.drop_unreachable import store_locked
 from gitcp.git.remote import RefusedError
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.git.transport import Limits, Told
@@ -21,8 +20,7 @@ from gitcp.project.workspace import Workspace
 from gitcp.remotes import by_address as sources
 from gitcp.remotes.by_address import Patience
 from gitcp.remotes.remote import Remote
-from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.numbering import note_pruned, number_all
+from gitcp.store.numbering import number_all
 from gitcp.sync import ledgers
 from gitcp.sync.adopt import adopt, copy, fork, remember, suffix_of
 from gitcp.sync.decrypting import PullDecryption
@@ -41,6 +39,7 @@ from gitcp.sync.outcome import (
     Outcome,
     of_ledger,
 )
+from gitcp.sync.pruned_there import PrunedThere, prune_here, pruned_there
 from gitcp.sync.pulled import Pulled, missing_there
 from gitcp.sync.tracking import tracked
 from gitcp.sync.validate import Rejection
@@ -290,9 +289,6 @@ class _Adoption:
     def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
         """Handles a branch that was pruned on one side; None if it was pruned on neither.
 
-        Everyone who may push can prune a branch there. So ours is replaced only if the user
-        asks for it or, if the remote had all of it when it was last seen, trusts the remote.
-
         Raises:
             BusyError: `gc` or a pruning is at work here.
         """
@@ -311,25 +307,31 @@ class _Adoption:
             what = "purged" if purged else "pruned"
             why = f"{what} here but not there; run `gitcp push --pruned`"
             return Outcome(session, branch, UP_TO_DATE, branch, ours, why)
-        if not is_pruned_form(store, of=ours, line=oid):
-            return None
-        had_all = seen is not None and store.holds(seen, tip)
-        if not (self._prunes or (had_all and self._is_trusted)):
-            return self._kept(key, oid, tip)._replace(reason=PRUNED_THERE)
+        there = pruned_there(store, tip, oid)
+        return None if there is None else self._pruned_there(key, there, seen)
+
+    def _pruned_there(
+        self, key: BranchKey, there: PrunedThere, seen: str | None
+    ) -> Outcome | None:
+        """Handles a branch that was pruned there; None if it moved here meanwhile.
+
+        Everyone who may push can prune a branch there. So ours is pruned only if the user
+        asks for it or, if the remote had it when it was last seen, trusts the remote.
+        """
+        store = self._store
+        had_it = seen is not None and store.holds(seen, there.common)
+        if not (self._prunes or (had_it and self._is_trusted)):
+            tip = there.ours
+            kept = Outcome(tip.session, tip.branch, UP_TO_DATE, tip.branch, tip.commit)
+            if there.has_more:
+                kept = self._adopt(key, there.theirs.commit, rewound=False)
+            return kept._replace(reason=PRUNED_THERE)
         try:
-            with store_locked(store.repository, timeout=1):
-                note_pruned(store, tip, oid)
-                self._txn.move_ref(key.ref, expect=ours, new=oid)
+            new = prune_here(store, self._txn, key, there)
         except BranchMovedError:
             return None
-        return Outcome(session, branch, PRUNED, branch, oid, PRUNED_THERE)
-
-    def _kept(self, key: BranchKey, oid: str, tip: Checkpoint) -> Outcome:
-        """Keeps what was pruned there; what is new after it becomes a fork."""
-        theirs = self._store.checkpoint(oid)
-        if theirs is not None and theirs.id == tip.id:
-            return Outcome(tip.session, tip.branch, UP_TO_DATE, tip.branch, tip.commit)
-        return self._adopt(key, oid, rewound=False)
+        session, branch = there.ours.session, there.ours.branch
+        return Outcome(session, branch, PRUNED, branch, new, PRUNED_THERE)
 
     @computed
     def _is_trusted(self) -> bool:

@@ -10,7 +10,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.fork_beside import keep_beside
 from gitcp.sync.outcome import REJECTED
 from gitcp.sync.push_address import Outcomes
-from gitcp.sync.push_policy import GREW
+from gitcp.sync.push_policy import DIVERGED
 from gitcp.trust import trusted_remotes
 
 # The suffix for a user whose name has no letter or digit.
@@ -77,7 +77,7 @@ def _diverged(outcomes: Sequence[Outcomes]) -> list[BranchKey]:
             ledger = each.get(key.ledger)
             if (
                 isinstance(key, BranchKey)
-                and outcome.reason == GREW
+                and outcome.reason in DIVERGED
                 and not (ledger is not None and ledger.result == REJECTED)
             ):
                 found[key] = None

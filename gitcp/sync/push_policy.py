@@ -30,13 +30,17 @@ from gitcp.sync.outcome import (
     Outcome,
     of_ledger,
 )
+from gitcp.sync.pruned_there import pruned_there
 from gitcp.sync.tracking import tracked
 
 _MORE = "it has more checkpoints: pull"
 _RAN = "its step ledger has diverged: steps were also run there"
 _UNREADABLE = "it cannot be read here: "
 HIDDEN = "the server shows this ref to a push and hides it from a fetch, or the reverse"
-GREW = "it has diverged from the branch there"
+_GREW = "it has diverged from the branch there"
+_NOT_PRUNED = "older checkpoints were pruned there, but not here"
+# Why a branch is refused that can be sent as a fork.
+DIVERGED = frozenset({_GREW, _NOT_PRUNED})
 BEFORE = "skipped: its step ledger was not sent"
 _PRUNED_HERE = "pruned or purged here, but not there"
 GONE = "the remote had removed it"
@@ -70,6 +74,8 @@ class _Standing(Enum):
     BEHIND = auto()
     PRUNED = auto()
     PRUNED_THERE = auto()
+    # As before, but ours has grown since.
+    NOT_PRUNED = auto()
     DIVERGED = auto()
 
 
@@ -118,6 +124,11 @@ def _hint(rejected: Sequence[Outcome], remote: str) -> str:
         return "`gitcp verify --repair` repairs what it can, then push again"
     if reasons <= {_PRUNED_HERE}:
         return f"`gitcp push {word} --pruned` replaces the branch there"
+    if reasons <= {_NOT_PRUNED}:
+        return (
+            f"`gitcp pull {word} --pruned` removes them here, too, then push again; `gitcp"
+            f" push --fork {word}` keeps them and shares yours under a new name"
+        )
     if any(outcome.address and outcome.reason != BEFORE for outcome in rejected):
         return (
             "add the address that is ahead as a remote (`git remote add NAME"
@@ -187,7 +198,9 @@ class Decider:
             return Update(key.ref, old, oid)
         if standing is _Standing.PRUNED:
             return self.rejected(key, oid, _PRUNED_HERE)
-        return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else GREW)
+        if standing is _Standing.NOT_PRUNED:
+            return self.rejected(key, oid, _NOT_PRUNED)
+        return self.rejected(key, oid, _RAN if isinstance(key, LedgerKey) else _GREW)
 
     def _standing(self, key: RefKey, old: str | None, oid: str) -> _Standing:
         """Returns how our commit compares with the one that the remote has, if any."""
@@ -208,8 +221,11 @@ class Decider:
             return _Standing.BEHIND
         if self._follows(oid, old):
             return _Standing.BEHIND
-        if is_pruned_form(self._store, of=oid, line=old):
-            return _Standing.PRUNED_THERE
+        tip = self._store.checkpoint(oid) if self._exists(old) else None
+        there = None if tip is None else pruned_there(self._store, tip, old)
+        if there is not None:
+            grew = there.common != tip
+            return _Standing.NOT_PRUNED if grew else _Standing.PRUNED_THERE
         if (
             is_pruned_form(self._store, of=old, line=oid)
             or was_purged(self._store, old, oid)
@@ -233,7 +249,7 @@ class Decider:
     def find_kept(self, outcomes: dict[RefKey, Outcome], there: RemoteTips) -> None:
         """Finds the branches there that hold a diverged branch under another name."""
         for key, outcome in outcomes.items():
-            if outcome.reason != GREW or outcome.commit is None:
+            if outcome.reason not in DIVERGED or outcome.commit is None:
                 continue
             tips = there.branches(key.session)
             tips |= {

@@ -13,6 +13,7 @@ from gitcp.sync.encrypted_refs import EncryptedRefs
 from gitcp.sync.history import goes_back, is_pruned_form, was_pruned, was_purged
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.offered import offered
+from gitcp.sync.pruned_there import pruned_there
 from gitcp.sync.tracking import tracked
 
 
@@ -121,9 +122,9 @@ def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None)
         return "pruned"
     if not exists:
         return "behind"
-    if is_pruned_form(store, of=ours, line=theirs):
-        return "pruned-there"
     tip, mine = store.checkpoint(theirs), store.checkpoint(ours)
+    if mine is not None and pruned_there(store, mine, theirs) is not None:
+        return "pruned-there"
     if tip is not None and store.holds(ours, tip):
         return "ahead"
     return "behind" if mine is not None and store.holds(theirs, mine) else "forked"

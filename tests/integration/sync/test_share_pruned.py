@@ -164,11 +164,49 @@ def test_who_has_something_of_ones_own_keeps_it(ann, hub, bob):
     prune(ann)
     ok(ann, "push", "--pruned")
     before = refs(bob)
-    assert results(bob, "pull")["main/main"] == ("forked", "main~origin")
+    assert here(bob) == "behind"
+    # There is nothing new there, so nothing becomes a fork.
+    assert results(bob, "pull") == {"main/main": ("up-to-date", "main")}
+    assert here(bob) == "pruned-there"
     assert ok(bob, "log")["checkpoints"][0]["id"] == mine["id"]
     assert seqs(bob) == [7, 6, 5, 4, 3, 2, 1]
     assert git_line(bob, "rev-parse", REF).encode() in before
+    assert "`gitcp pull origin --pruned`" in fails(bob, 12, "push")
+    # What was saved since is made again on what is left.
+    assert results(bob, "pull", "--pruned") == {"main/main": ("pruned", "main")}
+    assert seqs(bob) == [7, 6, 5]
+    assert ok(bob, "log")["checkpoints"][0]["id"] == mine["id"]
     assert ok(bob, "verify")["ok"]
+    assert results(bob, "pull", "--pruned") == {"main/main": ("up-to-date", "main")}
+    assert results(bob, "push") == {"main/main": ("fast-forward", "main")}
+    assert results(ann, "pull") == {"main/main": ("fast-forward", "main")}
+    assert git_line(ann, "rev-parse", REF) == git_line(bob, "rev-parse", REF)
+    assert refs(bob).count(b"~origin") == 0
+
+
+def test_a_fork_keeps_what_was_pruned_there(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(bob, a_py=b"bob's")
+    prune(ann)
+    ok(ann, "push", "--pruned")
+    ok(bob, "pull")
+    state, name = results(bob, "push", "--fork")["main/main"]
+    assert state == "forked"
+    assert seqs(bob, "-s", f"main/{name}")[1:] == [7, 6, 5, 4, 3, 2, 1]
+
+
+def test_where_both_have_grown_since_both_are_kept(ann, hub, bob):
+    history(ann)
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(bob, a_py=b"bob's")
+    prune(ann)
+    save(ann, a_py=b"ann's")
+    ok(ann, "push", "--pruned")
+    assert results(bob, "pull", "--pruned")["main/main"] == ("forked", "main~origin")
+    assert seqs(bob) == [7, 6, 5, 4, 3, 2, 1]
 
 
 def test_what_was_saved_there_meanwhile_is_not_replaced(ann, hub, bob):
