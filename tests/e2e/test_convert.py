@@ -31,7 +31,7 @@ from tests.support.gitrepo import (
 from tests.support.inprocess import fails, invoke, ok
 from tests.support.templates import once, place_of
 
-COMPAT = Path(__file__).parents[2] / "compat"
+COMPAT = Path(__file__).parents[1] / "compat"
 FILES: dict[str, Node] = {
     "crlf": b"a\r\n\0",
     "run": Executable(b"#!/bin/sh\n"),
