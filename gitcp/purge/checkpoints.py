@@ -6,21 +6,21 @@ import msgspec
 
 from gitcp.errors import CorruptError
 from gitcp.format import checkpoint as manifests
-from gitcp.format import layout, log, tree
-from gitcp.format.checkpoint import LogTotals, Manifest, Skipped
+from gitcp.format import layout, tree
+from gitcp.format.checkpoint import Manifest, Skipped
 from gitcp.format.commit import with_purged
-from gitcp.format.layout import LogName
 from gitcp.format.tree import DIRECTORY, FILE, GITLINK, Entry
 from gitcp.git.transaction import Transaction
 from gitcp.names import decode, encode
 from gitcp.purge.chunked import ChunkedPurge
 from gitcp.purge.langgraph import cover_event
+from gitcp.purge.logs import How, LogPurge
 from gitcp.purge.redact import Eraser
-from gitcp.store import logs
-from gitcp.store.builder import CheckpointBuilder
+from gitcp.store.builder import CheckpointBuilder, without_seal
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.origin import Seals
 from gitcp.store.rewrite import AS_IT_IS, NewContent
+from gitcp.trust.trusted_remotes import Pulled
 
 REASON = "purged"
 _LABEL = b"Gitcp-Label: "
@@ -30,19 +30,12 @@ class NameHoldsValueError(CorruptError):
     """The name of a session or branch holds the value to purge."""
 
 
-_How = Callable[[Eraser, bytes], bytes]
-
-
-def _of_log(kind: str) -> _How:
-    """Returns how to remove values from the segments of a log."""
-    return Eraser.covered if kind == layout.GRAPH else Eraser.records
-
-
 class Purger:
     """Decides the new content of one checkpoint after another.
 
     Every object is read once, no matter how many checkpoints hold it. `noted` returns the
-    other commits of a checkpoint that remotes have: those from before a prune.
+    other commits of a checkpoint that remotes have: those from before a prune. `pulled` are
+    the commits that a pull has brought.
     """
 
     def __init__(
@@ -51,7 +44,8 @@ class Purger:
         seals: Seals,
         eraser: Eraser | None,
         paths: Iterable[bytes],
-        noted: Callable[[Checkpoint], Iterable[str]] = lambda _: (),
+        noted: Callable[[Checkpoint], Iterable[str]],
+        pulled: Pulled,
     ) -> None:
         self._opened = opened
         self._objects = opened.objects
@@ -60,18 +54,22 @@ class Purger:
         self._chunked = ChunkedPurge(opened, eraser)
         self._paths = frozenset(paths)
         self._noted = noted
-        self._blobs: dict[tuple[bytes, _How], bytes] = {}
+        self._pulled = pulled
+        self._blobs: dict[tuple[bytes, How], bytes] = {}
         self._trees: dict[tuple[bytes, bytes], bytes | None] = {}
-        self._chains: dict[LogName, list[tuple[bytes, str, int, int]]] = {}
-        # Blobs of this transaction, which cannot be read before they are stored.
-        self._made: dict[bytes, bytes] = {}
         self._moved: set[bytes] = set()
         # Objects that nothing needs any more after the purge.
         self.gone: set[bytes] = set()
+        self._logs = LogPurge(opened, eraser, self._blob, self.gone)
         self.changed: dict[str, Checkpoint] = {}
         self.files: set[bytes] = set()
         # Checkpoints that stay unchanged, with the reason, by their ids.
         self.damaged: dict[str, tuple[Checkpoint, str]] = {}
+
+    @property
+    def replaced(self) -> frozenset[bytes]:
+        """The commits that have a new form."""
+        return frozenset(self._moved)
 
     def change(self, found: Checkpoint) -> NewContent:
         """Returns the new content of a checkpoint; a damaged one keeps its content."""
@@ -84,11 +82,23 @@ class Purger:
             return self._unchanged(found, found.raw.message)
 
     def _unchanged(self, found: Checkpoint, message: bytes) -> NewContent:
-        if not self._moved.intersection(found.raw.parents):
+        if not self._is_on_moved(found):
             return AS_IT_IS
         # Its parent changed, and so its commit: a remote may have the old one.
         self._moved.add(found.oid)
         return NewContent(message=self._standing_for(found, message))
+
+    def _is_on_moved(self, found: Checkpoint) -> bool:
+        return not self._moved.isdisjoint(found.raw.parents)
+
+    def _may_be_copied(self, found: Checkpoint) -> bool:
+        """Whether the record of a checkpoint may be a stranger's beside one's own seal.
+
+        The seal of 0.1.0 does not cover it. Only the note of the pull shows that, and it
+        names the old commit.
+        """
+        origin = found.origin
+        return origin.here and not origin.whole and found.commit in self._pulled
 
     def _change(self, found: Checkpoint) -> NewContent:
         root = self._objects.tree(found.raw.tree)
@@ -101,10 +111,12 @@ class Purger:
         message = self._message(found.raw.message)
         log_entry = inner.get(layout.LOG)
         logs_tree = log_entry.oid if log_entry is not None else None
-        new_logs = self._logs(logs_tree)
+        new_logs = self._logs.tree(logs_tree)
         raw = self._objects.blob(inner[layout.CHECKPOINT].oid)
         said = self._manifest(raw, found)
         dropped = self._dropped(files, left)
+        origin = found.origin
+        copied = self._may_be_copied(found)
         if (
             left == files
             and new_logs == logs_tree
@@ -112,27 +124,23 @@ class Purger:
             and said == found.manifest
             and self._same(inner)
         ):
-            return self._unchanged(found, message)
+            if not copied or not self._is_on_moved(found):
+                return self._unchanged(found, message)
+        else:
+            self.changed[found.id] = found
+        if copied:
+            said, origin = without_seal(said, origin)
         self._moved.add(found.oid)
-        self.changed[found.id] = found
         self.gone |= {found.oid, found.raw.tree, inner[layout.CHECKPOINT].oid}
         files_tree = self._opened.add_tree(left) if left else None
         chunks = self._chunked.left(lists, files_tree, self._paths)
         self.gone |= self._chunked.gone
-        made = {
-            name: self._own(name, entry)
-            for name, entry in inner.items()
-            if name not in {layout.CHECKPOINT, layout.LOG, layout.SKIPPED}
-        }
-        if new_logs is not None:
-            made[layout.LOG] = Entry(DIRECTORY, new_logs)
-        if chunks is not None:
-            made[layout.CHUNKS] = chunks
         skipped = self._skipped(found, dropped)
+        made = self._inner(inner, new_logs, chunks)
         if skipped:
             blob = self._opened.add_blob(manifests.encode_skipped(skipped))
             made[layout.SKIPPED] = Entry(FILE, blob)
-        said = self._totals(said, new_logs)
+        said = self._logs.totals(said, new_logs)
         said = msgspec.structs.replace(
             said,
             files=msgspec.structs.replace(
@@ -140,7 +148,7 @@ class Purger:
             ),
             skipped=len(skipped),
         )
-        top, _ = self._builder.tree(said, left, made, (found.raw.tree,), found.origin)
+        top, _ = self._builder.tree(said, left, made, (found.raw.tree,), origin)
         # If the manifest did not change, the new one is the same object.
         reserved = self._opened.tree(top)[layout.RESERVED]
         self.gone.discard(self._opened.tree(reserved.oid)[layout.CHECKPOINT].oid)
@@ -198,7 +206,7 @@ class Purger:
     def _name(self, name: bytes) -> bytes:
         return self._eraser.erased(name) if self._eraser is not None else name
 
-    def _blob(self, oid: bytes, how: "_How") -> bytes:
+    def _blob(self, oid: bytes, how: How) -> bytes:
         if self._eraser is None:
             return oid
         if oid in self._chunked.pointers:
@@ -229,6 +237,20 @@ class Purger:
         # Entries in the list of empty directories end with NUL, so no value spans two.
         how = {layout.EVENT: cover_event, layout.WRITES: Eraser.covered}
         return Entry(entry.mode, self._blob(entry.oid, how.get(name, Eraser.erased)))
+
+    def _inner(
+        self, inner: tree.Tree, new_logs: bytes | None, chunks: Entry | None
+    ) -> dict[bytes, Entry]:
+        made = {
+            name: self._own(name, entry)
+            for name, entry in inner.items()
+            if name not in {layout.CHECKPOINT, layout.LOG, layout.SKIPPED}
+        }
+        if new_logs is not None:
+            made[layout.LOG] = Entry(DIRECTORY, new_logs)
+        if chunks is not None:
+            made[layout.CHUNKS] = chunks
+        return made
 
     def _same(self, inner: tree.Tree) -> bool:
         return all(
@@ -275,117 +297,6 @@ class Purger:
             else:
                 lines.append(line)
         return self._eraser.erased(note) + gap + b"\n".join(lines)
-
-    # --- logs ------------------------------------------------------------------------
-
-    def _logs(self, root: bytes | None) -> bytes | None:
-        """Returns the tree of the logs, with corrected totals."""
-        if root is None or self._eraser is None:
-            return root
-        changes: dict[bytes, Entry | None] = {}
-        for kind in self._objects.tree(root):
-            for component, source in logs.sources(root, kind.decode(), self._objects):
-                changes |= self._source(kind, component, source)
-        if not changes:
-            return root
-        self.gone.add(root)
-        return tree.edit(root, changes, self._opened.tree, self._opened.add_tree)
-
-    def _source(
-        self, kind: bytes, component: str, source: bytes
-    ) -> dict[bytes, Entry | None]:
-        prefix = kind + b"/" + component.encode() + b"/"
-        changes: dict[bytes, Entry | None] = {}
-        for path, entry in tree.walk(source, self._objects.tree):
-            if path == layout.META:
-                continue
-            made = self._blob(entry.oid, _of_log(kind.decode()))
-            if made != entry.oid:
-                changes[prefix + path] = Entry(entry.mode, made)
-        if not changes:
-            return changes
-        self.gone.add(source)
-        meta = logs.meta_of(source, self._objects)
-        if meta is None:
-            raise CorruptError(
-                f"{prefix.decode()} has no meta.json", hint="run `gitcp verify`"
-            )
-        segments = [
-            entry.oid
-            for path, entry in sorted(tree.walk(source, self._objects.tree))
-            if path != layout.META
-        ]
-        digest, size, lost = self._chain(LogName(kind.decode(), meta.name), segments)
-        meta = msgspec.structs.replace(
-            meta, digest=digest, bytes=size, messages=meta.messages - lost
-        )
-        raw = log.encode_meta(meta)
-        blob = self._opened.add_blob(raw)
-        self._made[blob] = raw
-        changes[prefix + layout.META] = Entry(FILE, blob)
-        return changes
-
-    def _chain(self, name: LogName, segments: list[bytes]) -> tuple[str, int, int]:
-        """Returns the new digest and size of a source, and how many lines it lost."""
-        known = self._chains.setdefault(name, [])
-        same = 0
-        for one, oid in zip(known, segments, strict=False):
-            if one[0] != oid:
-                break
-            same += 1
-        del known[same:]
-        for oid in segments[same:]:
-            _, digest, size, lost = (
-                known[-1] if known else (b"", log.EMPTY_DIGEST, 0, 0)
-            )
-            data = self._objects.blob(oid)
-            how = _of_log(name.log)
-            made = how(self._eraser, data) if self._eraser is not None else data
-            known.append(
-                (
-                    oid,
-                    log.chain(digest, made),
-                    size + len(made),
-                    lost + data.count(b"\n") - made.count(b"\n"),
-                )
-            )
-        _, digest, size, lost = known[-1] if known else (b"", log.EMPTY_DIGEST, 0, 0)
-        return digest, size, lost
-
-    def _totals(self, said: Manifest, new_logs: bytes | None) -> Manifest:
-        """Corrects the totals in the manifest, from those of the sources."""
-
-        def meta(name: LogName) -> log.Meta | None:
-            entry = tree.lookup(
-                new_logs, name.path + b"/" + layout.META, self._opened.tree
-            )
-            if entry is None:
-                return None
-            return log.decode_meta(self._stored(entry.oid), "a source")
-
-        changes: dict[str, object] = {}
-        talk = said.conversation
-        if talk is not None:
-            found = meta(LogName("conversation", talk.source))
-            # The manifest may name an older state of the source.
-            if found is not None and found.segments == talk.segments:
-                changes["conversation"] = msgspec.structs.replace(
-                    talk,
-                    messages=found.messages,
-                    bytes=found.bytes,
-                    digest=found.digest,
-                )
-        for field, name in (("decisions", layout.DECISIONS), ("steps", layout.STEPS)):
-            found = meta(name)
-            if found is not None and getattr(said, field) is not None:
-                changes[field] = LogTotals(
-                    found.messages, found.bytes, found.segments, found.digest
-                )
-        return msgspec.structs.replace(said, **changes)
-
-    def _stored(self, oid: bytes) -> bytes:
-        found = self._made.get(oid)
-        return found if found is not None else self._objects.blob(oid)
 
 
 def _there(entries: tree.Tree, path: bytes, read: tree.ReadTree) -> bool:

@@ -30,6 +30,7 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.rewrite import rewrite
 from gitcp.sync import encrypted_refs, ledgers
 from gitcp.sync.history import same
+from gitcp.trust.trusted_remotes import Pulled, note_replaced
 from gitcp.worktree.files import Root, chunks
 
 _ROUNDS = 5
@@ -86,10 +87,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         if eraser is not None:
             steps.run(eraser, dry_run=dry_run)
         with _no_index(workspace, dry_run=dry_run), transaction(repository) as opened:
-            noted = _Noted(workspace)
-            purger = Purger(
-                opened, workspace.store.seals, eraser, wanted.paths, noted.of
-            )
+            purger = _purger(workspace, opened, eraser, wanted.paths)
             if dry_run:
                 _try(workspace, purger, refs)
                 old: set[str] = {one.commit for one in purger.changed.values()}
@@ -240,6 +238,17 @@ class _Steps:
         ]
 
 
+def _purger(
+    workspace: Workspace,
+    opened: Transaction,
+    eraser: Eraser | None,
+    paths: Iterable[bytes],
+) -> Purger:
+    store = workspace.store
+    noted = _Noted(workspace)
+    return Purger(opened, store.seals, eraser, paths, noted.of, Pulled(store))
+
+
 def _try(workspace: Workspace, purger: Purger, refs: Iterable[str]) -> None:
     """Finds out what would change; the transaction discards the new objects."""
     seen: set[bytes] = set()
@@ -259,7 +268,13 @@ def _rewrite(
     """Rewrites all branches, including checkpoints that are saved meanwhile."""
     old: set[str] = set()
     for _ in range(_ROUNDS):
-        done = rewrite(workspace.store, opened, refs, purger.change)
+        done = rewrite(
+            workspace.store,
+            opened,
+            refs,
+            purger.change,
+            lambda: note_replaced(workspace.store, purger.replaced),
+        )
         if not done.moved:
             break
         old |= {commit.hex() for commit in done.commits}

@@ -246,7 +246,8 @@ class CheckpointBuilder:
         """Makes a checkpoint again with another parent, and returns its commit.
 
         With `slot.forked_from` it is another checkpoint, with an id of its own.
-        `metadata` replaces the checkpoint's. If not `sealed`, it will count as made elsewhere.
+        `metadata` replaces the checkpoint's. If not `sealed`, it will count as made elsewhere:
+        a seal of this repository does not stay, because one of 0.1.0 would still fit.
         """
         manifest = msgspec.structs.replace(
             source.manifest, session=slot.session, branch=slot.branch, seq=slot.seq
@@ -257,13 +258,23 @@ class CheckpointBuilder:
             # It is made here, and its content has the origin that it had.
             origin = origin._replace(here=True)
         if not sealed:
-            origin = origin._replace(here=False)
+            manifest, origin = without_seal(manifest, origin)
         if metadata is not None:
             manifest = msgspec.structs.replace(manifest, metadata=metadata)
         files = dict(source.objects.tree(source.raw.tree))
         own = source.objects.tree(files.pop(layout.RESERVED).oid)
         root, manifest = self.tree(manifest, files, own, (source.raw.tree,), origin)
         return self.commit(manifest, root, slot.parent, source.raw.epoch, extra).oid
+
+
+def without_seal(manifest: Manifest, origin: Origin) -> tuple[Manifest, Origin]:
+    """Returns a manifest and an origin for a checkpoint that is to count as made elsewhere.
+
+    The seal of another repository stays: it is valid there.
+    """
+    if origin.here:
+        manifest = msgspec.structs.replace(manifest, origin=None)
+    return manifest, origin._replace(here=False)
 
 
 def _forked(manifest: Manifest, source: Checkpoint) -> Manifest:

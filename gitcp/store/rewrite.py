@@ -72,11 +72,16 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(
-    store: Store, txn: Transaction, refs: Iterable[str], change: Change
+    store: Store,
+    txn: Transaction,
+    refs: Iterable[str],
+    change: Change,
+    prepare: Callable[[], None] = lambda: None,
 ) -> Rewritten:
     """Rewrites the lines of refs and moves the refs, all or none.
 
-    It includes checkpoints saved meanwhile. A ref that does not exist is left out.
+    It includes checkpoints saved meanwhile. A ref that does not exist is left out. `prepare` is
+    called once before the refs move, if any does.
 
     Raises:
         CorruptError: a commit cannot be read, or has more than one parent.
@@ -102,6 +107,7 @@ def rewrite(
     # Before they are removed: a number that was printed must always say what happened
     # to it.
     lines.note_gone()
+    prepare()
     moved = txn.publish_together(moving, decide)
     lines.note_moved()
     commits = {old: new for old, new in lines.images.items() if old != new}

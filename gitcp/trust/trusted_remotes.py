@@ -8,7 +8,8 @@ repository's private directory. A checkpoint without such a note is not trusted
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -157,6 +158,25 @@ def note_made(store: Store, made: Checkpoint, source: Checkpoint) -> None:
         _add(store.repository, [note])
 
 
+def note_replaced(store: Store, replaced: Container[bytes]) -> None:
+    """Notes once more what was pulled below commits that are about to be replaced.
+
+    Each note names a tip. Once that is gone nothing would say that what stays was pulled.
+
+    Raises:
+        StorageError: the notes cannot be written.
+    """
+    notes = []
+    for note, line in _noted(store):
+        tip = next(line, None)
+        if tip is None or tip.oid not in replaced:
+            continue
+        stays = next((one for one in line if one.oid not in replaced), None)
+        if stays is not None:
+            notes.append(_Note(note.url, stays.commit, note.before))
+    _add(store.repository, notes)
+
+
 def _add(repository: Repository, notes: list[_Note]) -> None:
     if not notes:
         return
@@ -266,24 +286,33 @@ def _begins(one: Checkpoint) -> bool:
 
 def _commits(store: Store) -> Mapping[str, str]:
     """Returns the address that each noted commit came from first."""
+    found: dict[str, str] = {}
+    for note, line in _noted(store):
+        for one in line:
+            found.setdefault(one.commit, note.url)
+    return found
+
+
+def _noted(store: Store) -> Iterator[tuple[_Note, Iterator[Checkpoint]]]:
+    """Yields each note with the checkpoints that it is about, newest first."""
     try:
         raw = (store.repository.store_dir / _NOTES).read_bytes()
     except FileNotFoundError:
-        return {}
-    found: dict[str, str] = {}
+        return
     for line in raw.splitlines():
         try:
             note = _DECODER.decode(line)
         except msgspec.MsgspecError:
             # A line that a crash truncated proves nothing.
             continue
-        try:
-            tip = store.checkpoint(note.tip)
-        except CorruptError:
-            # A prune or purge has removed it; what it was rewritten to proves nothing.
-            continue
+        yield note, _since(store, note)
+
+
+def _since(store: Store, note: _Note) -> Iterator[Checkpoint]:
+    # A prune or purge may have removed some; what it was rewritten to proves nothing.
+    with suppress(CorruptError):
+        tip = store.checkpoint(note.tip)
         for one in store.line(tip) if tip else ():
             if one.commit == note.before:
-                break
-            found.setdefault(one.commit, note.url)
-    return found
+                return
+            yield one

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("langgraph.graph", reason="gitcp[langgraph] is not installed")
 
 from gitcp.errors import UsageError
+from gitcp.format import layout
+from gitcp.format.checkpoint import Manifest, Sealed
+from gitcp.format.tree import Entry
+from gitcp.store import origin
 from tests.support.clones import clone, make_hub, results
 from tests.support.forge import Forge
 from tests.support.gitrepo import git, git_line, run_gitcp
 from tests.support.graphs import at, chain, everything, opened, put
+from tests.support.inprocess import ok
 
 RESUME = "00000000-0000-0000-0000-000000000000"
 REFS = "refs/gitcp/s/langgraph-{}/main"
@@ -41,11 +48,13 @@ def forged(repo: Path, commit: str, old: bytes, new: bytes) -> str:
     return git(repo, *args, input=raw.replace(old, new)).decode().strip()
 
 
-def on_top(repo: Path, commit: str, session: str, branch: str) -> str:
+def on_top(
+    repo: Path, commit: str, session: str, branch: str, note: str | None = None
+) -> str:
     """A stranger's checkpoint on a commit, as the beginning of a branch."""
     forge = Forge()
     below = bytes.fromhex(commit)
-    made = forge.checkpoint(session=session, branch=branch, parent=below)
+    made = forge.checkpoint(session=session, branch=branch, parent=below, note=note)
     ref = f"refs/gitcp/s/{session}/{branch}"
     forge.into(repo / ".git", {ref: made})
     return ref
@@ -162,3 +171,90 @@ def test_an_earlier_answer_that_comes_again_replaces_no_later_one(bob):
     with opened(bob) as saver:
         [(_, _, said)] = saver.get_tuple(at("t")).pending_writes
         assert said == "no"
+
+
+# --- what gitcp 0.1.0 sealed ---------------------------------------------------------
+
+SECRET = b"a name that has to go"
+
+
+def seal_as_before(
+    seals: origin.Seals,
+    manifest: Manifest,
+    inner: Mapping[bytes, Entry],
+    given: origin.Origin,
+    scratch: Path | None,
+) -> Sealed:
+    """Seals as 0.1.0 did: the files and the logs alone."""
+    key = seals._read() or seals._new(scratch)
+    tree = manifest.files.tree
+    logs = inner.get(layout.LOG)
+    seal = origin._old_seal(
+        key,
+        manifest.id,
+        bytes.fromhex(tree) if tree else None,
+        logs.oid if logs else None,
+        given,
+    )
+    return Sealed(seal, given.files, given.logs)
+
+
+def of_before(repo: Path, monkeypatch: pytest.MonkeyPatch, *values: str) -> None:
+    """A thread that gitcp 0.1.0 made, with a checkpoint for each value."""
+    with monkeypatch.context() as patch, opened(repo) as saver:
+        patch.setattr(origin.Seals, "make", seal_as_before)
+        config = at("t")
+        for step, value in enumerate(values):
+            config = put(saver, config, {"n": value}, step)
+
+
+def with_event(repo: Path, commit: str, change: Callable[[bytes], bytes]) -> str:
+    """A commit with another graph.json: the seal of 0.1.0 does not cover it."""
+    event = change(git(repo, "cat-file", "blob", f"{commit}:.gitcp/graph.json"))
+
+    def made(kind: str, data: bytes) -> bytes:
+        args = ("hash-object", "-t", kind, "-w", "--stdin")
+        return bytes.fromhex(git(repo, *args, input=data).decode())
+
+    def swapped(tree: str, name: bytes, new: bytes) -> bytes:
+        raw = git(repo, "cat-file", "tree", tree)
+        old = bytes.fromhex(git_line(repo, "rev-parse", f"{tree}/{name.decode()}"))
+        assert raw.count(name + b"\0" + old) == 1
+        return made("tree", raw.replace(name + b"\0" + old, name + b"\0" + new))
+
+    inner = swapped(f"{commit}:.gitcp", b"graph.json", made("blob", event))
+    root = git(repo, "cat-file", "tree", f"{commit}^{{tree}}")
+    old = bytes.fromhex(git_line(repo, "rev-parse", f"{commit}:.gitcp"))
+    whole = made("tree", root.replace(b".gitcp\0" + old, b".gitcp\0" + inner)).hex()
+    tree = git_line(repo, "rev-parse", f"{commit}^{{tree}}")
+    return forged(repo, commit, tree.encode(), whole.encode())
+
+
+@pytest.mark.parametrize(
+    "way",
+    ["pull", "purge it", "purge what is below it", "purge what is above it", "prune"],
+)
+def test_what_counts_as_a_strangers_is_not_sealed_again(bob, monkeypatch, way):
+    """Only the note of the pull tells a forged event with a seal of 0.1.0 from one's own."""
+    first = SECRET.decode() if way == "purge what is below it" else "first"
+    of_before(bob, monkeypatch, first, "mine")
+    ann = stranger(bob)
+    own = git_line(ann, "rev-parse", REFS.format("t"))
+    more = SECRET if way == "purge it" else b"nothing"
+
+    def change(event: bytes) -> bytes:
+        said = msgspec.json.decode(event)
+        said["metadata"] = {"json": {"source": "loop", "step": 9, "x": more.decode()}}
+        return msgspec.json.encode(said) + b"\n"
+
+    note = SECRET.decode() if way == "purge what is above it" else None
+    ref = on_top(ann, with_event(ann, own, change), "langgraph-t", "x", note)
+    git(ann, "push", "-q", "origin", f"{ref}:{ref}")
+    results(bob, "pull")
+    if way.startswith("purge"):
+        ok(bob, "purge", "--value-from-stdin", "--yes", input=SECRET)
+    with opened(bob) as saver:
+        if way == "prune":
+            saver.prune(["t"])
+        with pytest.raises(UsageError, match="made elsewhere"):
+            saver.get_tuple(at("t"))
