@@ -13,7 +13,7 @@ from typing import NamedTuple
 from weakref import finalize
 
 from gitcp.errors import CorruptError, GitcpError
-from gitcp.format.checkpoint import Sealed
+from gitcp.format.checkpoint import Manifest
 from gitcp.format.commit import trailers_of
 from gitcp.format.oid import PATTERN, SHA1, form_of_hex
 from gitcp.git.aside import borrow, make_bare
@@ -39,9 +39,9 @@ class BareCheckpoint(NamedTuple):
 class _CarefulSeals(Seals):
     """Counts a checkpoint as made elsewhere unless it is known to be made here."""
 
-    def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
+    def of(self, contents: Contents, manifest: Manifest) -> Origin:
         try:
-            return super().of(contents, sealed)
+            return super().of(contents, manifest)
         except (GitcpError, OSError, ValueError):
             return Origin(ELSEWHERE, ELSEWHERE, here=False)
 

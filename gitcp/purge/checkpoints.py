@@ -23,7 +23,8 @@ from gitcp.store.rewrite import AS_IT_IS, NewContent
 from gitcp.trust.trusted_remotes import Pulled
 
 REASON = "purged"
-_LABEL = b"Gitcp-Label: "
+# Trailers with a text of the user's.
+_TEXTS = frozenset({b"Gitcp-Label", b"Gitcp-Trigger"})
 
 
 class NameHoldsValueError(CorruptError):
@@ -288,14 +289,14 @@ class Purger:
         note, gap, trailers = message.rpartition(b"\n\n")
         lines = []
         for line in trailers.split(b"\n"):
-            if line.startswith(_LABEL):
-                component = line.removeprefix(_LABEL).decode("ascii", "replace")
-                label = decode(component) or component
-                erased = self._eraser.erased(label.encode()).decode()
-                kept = line if erased == label else _LABEL + encode(erased).encode()
-                lines.append(kept)
-            else:
-                lines.append(line)
+            name, colon, value = line.partition(b": ")
+            if name in _TEXTS:
+                component = value.decode("ascii", "replace")
+                text = decode(component) or component
+                erased = self._eraser.erased(text.encode()).decode()
+                if erased != text:
+                    value = encode(erased).encode()
+            lines.append(name + colon + value)
         return self._eraser.erased(note) + gap + b"\n".join(lines)
 
 

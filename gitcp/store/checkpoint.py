@@ -136,7 +136,7 @@ class Checkpoint(Contents, Described):
     @computed
     def origin(self) -> Origin:
         """Where its files and its logs were made: here, or elsewhere."""
-        return self._seals.of(self, self.manifest.origin)
+        return self._seals.of(self, self.manifest)
 
     @property
     def holds_files(self) -> bool:

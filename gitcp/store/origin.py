@@ -8,6 +8,7 @@ import hashlib
 import hmac
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from gitcp.errors import UsageError
 from gitcp.format import layout
 from gitcp.format import tree as trees
 from gitcp.format.checkpoint import Manifest, Sealed, encode_manifest
+from gitcp.format.commit import Trailers
 from gitcp.format.oid import ObjectFormat
 from gitcp.format.tree import Entry
 from gitcp.git.objects import TREE
@@ -102,9 +104,16 @@ class Seals:
         seal = _seal(key, manifest.id, files, _oid(form, inner), record)
         return msgspec.structs.replace(sealed, seal=seal)
 
-    def of(self, contents: Contents, sealed: Sealed | None) -> Origin:
+    def of(self, contents: Contents, manifest: Manifest) -> Origin:
         """Returns where a checkpoint comes from, by the seal in its checkpoint.json."""
-        verified = self._verified(contents, sealed)
+        verified = self._verified(contents, manifest.origin)
+        if (
+            verified is not None
+            and verified.whole
+            and not is_said(contents.trailers, manifest)
+        ):
+            # A copy: the seal does not cover the commit's message.
+            verified = None
         if verified is not None:
             return verified
         trailers = contents.trailers
@@ -174,6 +183,28 @@ class Seals:
         with durable.storage("making this repository's key"):
             self._key = self._key_file.make(scratch)
         return self._key
+
+
+def is_said(trailers: Trailers, manifest: Manifest) -> bool:
+    """Whether the trailers of a commit say what its checkpoint.json says."""
+    base = manifest.base
+    try:
+        return trailers[:7] == (
+            manifest.id,
+            _component(manifest.session),
+            _component(manifest.branch),
+            manifest.seq,
+            _component(manifest.trigger),
+            base.commit if base is not None else None,
+            _component(manifest.label) if manifest.label is not None else None,
+        )
+    except UsageError:
+        # No commit that gitcp made has such a name.
+        return False
+
+
+# Most of these are the same in thousands of checkpoints.
+_component = lru_cache(maxsize=1_000)(encode)
 
 
 def _oid(form: ObjectFormat, entries: Mapping[bytes, Entry]) -> bytes:

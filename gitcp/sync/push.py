@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from gitcp.errors import CorruptError, NotFoundError
+from gitcp.errors import CorruptError, FormatTooNewError, NotFoundError
 from gitcp.format.checkpoint import IMPORT
 from gitcp.format.layout import RefKey
 from gitcp.git import remote as remotes
@@ -19,6 +19,7 @@ from gitcp.sync.encrypting import encryption_for
 from gitcp.sync.outcome import CREATED, FAST_FORWARD, FORKED, REJECTED, Outcome
 from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget, Relay
 from gitcp.sync.tracking import tracked
+from gitcp.trust.trusted_remotes import Pulled
 
 
 def push(
@@ -101,8 +102,11 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
     store = workspace.store
     # Read ledgers after branches: then they have every step that a checkpoint names.
     if not sessions:
+        pulled = Pulled(store)
         tips = {
-            key: oid for key, oid in store.refs().items() if not _imported(store, oid)
+            key: oid
+            for key, oid in store.refs().items()
+            if not _imported(store, oid, pulled)
         }
         return tips | ledgers.here(workspace)
     found: dict[RefKey, str] = {}
@@ -122,18 +126,21 @@ def chosen(workspace: Workspace, sessions: Sequence[str]) -> dict[RefKey, str]:
     return found
 
 
-def _imported(store: Store, oid: str) -> bool:
-    """Whether a branch was only imported; it is sent only if it is named."""
-    with suppress(CorruptError):
+def _imported(store: Store, oid: str, pulled: Pulled) -> bool:
+    """Whether a branch was only imported here; it is sent only if it is named."""
+    with suppress(CorruptError, FormatTooNewError):
         tip = store.checkpoint(oid)
-        return tip is not None and tip.trailers.trigger == IMPORT
+        if tip is not None and tip.trailers.trigger == IMPORT:
+            # What a pull brought was sent before, and says what a stranger likes.
+            return oid not in pulled or tip.origin.here
     return False
 
 
 def stay_here(workspace: Workspace) -> int:
     """Returns how many branches a push sends only if they are named: imported ones."""
-    refs = workspace.store.refs().values()
-    return sum(_imported(workspace.store, oid) for oid in refs)
+    store = workspace.store
+    pulled = Pulled(store)
+    return sum(_imported(store, oid, pulled) for oid in store.refs().values())
 
 
 def session_and_branch(spec: str) -> tuple[str, str | None]:

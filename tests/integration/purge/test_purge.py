@@ -130,6 +130,17 @@ def test_a_purged_value_is_nowhere_and_all_else_is_as_it_was(repo, name):
     assert f"[purged:{fingerprint}]" in (repo / "conf/app.ini").read_text()
 
 
+@pytest.mark.parametrize("option", ["--label", "--trigger"])
+def test_what_a_purge_changes_in_a_commits_message_stays_ones_own(repo, option):
+    """The message says what the record says, and so it has to afterwards."""
+    ok(repo, "save", option, 'the "s3cret-1234" é', "--allow-empty")
+    ok(repo, "purge", "--value-from-stdin", "--yes", input=b"s3cret-1234")
+    assert b"s3cret-1234" not in everything(repo)
+    found = ok(repo, "show", "1")["checkpoint"]
+    assert "[purged:" in found[option.removeprefix("--")]
+    assert not found["foreign"]
+
+
 def test_a_value_from_stdin_needs_no_rule_to_know_it(repo):
     phrase = 'correct horse\\battery "staple" é💥'
     write_files(repo, {"x.py": f"P = {json.dumps(phrase)}\n".encode()})
