@@ -1,10 +1,21 @@
 """Plans the restore of SQLite databases: with their logs, and not while one is open."""
 
+import os
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TypeVar
+
 from gitcp.checkpoints.restore_request import RestoreRequest
-from gitcp.worktree.databases import BESIDE, is_open
+from gitcp.git.objects import Objects
+from gitcp.git.transaction import Transaction
+from gitcp.project.workspace import Workspace
+from gitcp.worktree.capture import Capture
+from gitcp.worktree.databases import BESIDE, MAGIC, is_open
 from gitcp.worktree.files import Root
-from gitcp.worktree.plan import FilePlan, Left, selection
+from gitcp.worktree.plan import WRITE, FilePlan, Left, selection
 from gitcp.worktree.snapshot import Snapshot
+
+T = TypeVar("T")
 
 OPEN = "another process has this database open; --force replaces it anyway"
 
@@ -45,3 +56,62 @@ def without_open(root: Root, snapshot: Snapshot, steps: FilePlan) -> FilePlan:
         tuple(step for step in steps.steps if step.path not in kept),
         (*steps.left, *left),
     )
+
+
+class OutlivedLogsError(Exception):
+    """A plan writes databases, and files beside them lie there that no snapshot has.
+
+    The databases themselves are gone, and no scan state knows of them.
+    """
+
+    def __init__(self, databases: frozenset[bytes]) -> None:
+        super().__init__(databases)
+        self.databases = databases
+
+
+def capture_for(
+    capture: Capture, transaction: Transaction, use: Callable[[Snapshot], T]
+) -> tuple[Snapshot, T]:
+    """Captures as `Capture.using` does, with the logs that outlived their databases.
+
+    `use` says by OutlivedLogsError that there are some.
+    """
+    try:
+        return capture.using(transaction, use)
+    except OutlivedLogsError as exc:
+        capture.databases |= exc.databases
+        return capture.using(transaction, use)
+
+
+def refuse_outlived(
+    workspace: Workspace, snapshot: Snapshot, steps: FilePlan, objects: Objects
+) -> None:
+    """Raises OutlivedLogsError if SQLite would apply such a log to a database of a plan."""
+    known = snapshot.state.databases
+    written = {
+        step.path: step.after.oid
+        for step in steps.steps
+        if step.action == WRITE and step.after is not None and step.path not in known
+    }
+    if not written:
+        return
+    directories = {path.rpartition(b"/")[0] for path in written}
+    with workspace.root() as root:
+        owners = {path for name in directories for path in _owners_in(root, name)}
+    found = frozenset(
+        path
+        for path in owners & written.keys()
+        if next(objects.content(written[path]), b"").startswith(MAGIC)
+    )
+    if found:
+        raise OutlivedLogsError(found)
+
+
+def _owners_in(root: Root, directory: bytes) -> Iterator[bytes]:
+    """Yields the paths of the databases that files in a directory would belong to."""
+    prefix = directory + b"/" if directory else b""
+    with suppress(OSError):
+        for name in map(os.fsencode, os.listdir(root.directory(directory))):
+            for suffix in BESIDE:
+                if name.endswith(suffix):
+                    yield prefix + name.removesuffix(suffix)

@@ -13,6 +13,7 @@ from gitcp.checkpoints.finish_restore import (
     finish,
     naming_both_ways,
 )
+from gitcp.checkpoints.open_databases import capture_for
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import restore_observer
 from gitcp.checkpoints.restore_plan import RestorePlan, compute
@@ -131,7 +132,7 @@ def _restore(
             )
             return saved, plan
 
-        snapshot, (saved, plan) = capture.using(txn, save_present)
+        snapshot, (saved, plan) = capture_for(capture, txn, save_present)
         steps = plan.steps
         _remember_others(capture, snapshot, steps)
         if request.hunk is not None:

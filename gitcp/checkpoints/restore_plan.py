@@ -9,17 +9,19 @@ from typing import NamedTuple
 from gitcp import durable
 from gitcp.checkpoints.hunks import only_hunk
 from gitcp.checkpoints.not_captured import brought_by, keep_uncaptured, take_away
-from gitcp.checkpoints.open_databases import beside, with_logs, without_open
+from gitcp.checkpoints.open_databases import (
+    beside,
+    capture_for,
+    refuse_outlived,
+    with_logs,
+    without_open,
+)
 from gitcp.checkpoints.reach import Reach, readable
 from gitcp.checkpoints.restore_observer import RewoundSteps, restore_observer
 from gitcp.checkpoints.restore_request import RestoreRequest
 from gitcp.checkpoints.standing import RESTORE
 from gitcp.checkpoints.target_objects import check_objects
-from gitcp.errors import (
-    GitcpError,
-    NotFoundError,
-    UnsafePathError,
-)
+from gitcp.errors import GitcpError, NotFoundError, UnsafePathError
 from gitcp.format import tree
 from gitcp.format.checkpoint import show_path
 from gitcp.format.tree import Change, ReadTree
@@ -36,14 +38,7 @@ from gitcp.worktree import apply, plan, spelling
 from gitcp.worktree.files import Root
 from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.missing import Missing, missing_directories, paths_of
-from gitcp.worktree.plan import (
-    MAKE_DIR,
-    REMOVE_DIR,
-    FilePlan,
-    Left,
-    Side,
-    Withheld,
-)
+from gitcp.worktree.plan import MAKE_DIR, REMOVE_DIR, FilePlan, Left, Side, Withheld
 from gitcp.worktree.snapshot import Snapshot
 
 _LOOKED_AT = 200
@@ -163,8 +158,8 @@ def plan_restore(workspace: Workspace, request: RestoreRequest) -> RestorePlan:
         looking(workspace.repository) as txn,
     ):
         operation = workspace.repository.operation()
-        _, plan = capture.using(
-            txn, lambda snapshot: compute(workspace, txn, snapshot, request)
+        _, plan = capture_for(
+            capture, txn, lambda snapshot: compute(workspace, txn, snapshot, request)
         )
     return plan._replace(operation=operation, since=since)
 
@@ -228,6 +223,7 @@ def compute(
 
     Raises:
         CorruptError, UnsafePathError, NotFoundError: as `plan_restore`.
+        OutlivedLogsError: for `capture_for`.
     """
     behind = restore_observer().before_plan(workspace, request)
     if not request.files:
@@ -247,6 +243,7 @@ def compute(
         forced=bool(snapshot.state.forced),
         undone=beside(snapshot).union(undone),
     )
+    refuse_outlived(workspace, snapshot, steps, request.target.objects)
     planned, chunked = steps, request.target.objects.chunked.__contains__
     first = missing = missing_directories(steps, chunked) if kept is not None else ()
     check_objects(request.target, steps, kept, unread=paths_of(first))

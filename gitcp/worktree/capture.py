@@ -53,6 +53,8 @@ class Capture:
         # Directories that were written and compared, by path.
         self.proven: Mapping[bytes, Proven] = {}
         self.looked_at: set[bytes] = set()
+        # Databases that are not there: files beside them are captured all the same.
+        self.databases: set[bytes] = set()
 
     @property
     def is_watched(self) -> bool:
@@ -149,6 +151,7 @@ class Capture:
                 transaction.objects.pin(state.root)
             if state.lists is not None:
                 transaction.objects.chunked.learn(state.lists)
+            state.databases = dict.fromkeys(self.databases) | state.databases
             builder = Builder(
                 self._repository,
                 self._root,

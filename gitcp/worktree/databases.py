@@ -28,7 +28,7 @@ FOLDED = (WAL, b"-shm")
 _JOURNAL = b"-journal"
 BESIDE = (*FOLDED, _JOURNAL)
 # The first bytes of a database. Bytes 18 and 19 are 2 if it has a write-ahead log, else 1.
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 _VERSIONS = slice(18, 20)
 _WITH_LOG, _WITH_JOURNAL = b"\2\2", b"\1\1"
 _HEAD = 100
@@ -216,5 +216,5 @@ def _versions(fd: int) -> bytes | None:
         return None
     head = os.pread(fd, _HEAD, 0)
     versions = head[_VERSIONS]
-    known = head.startswith(_MAGIC) and versions in {_WITH_LOG, _WITH_JOURNAL}
+    known = head.startswith(MAGIC) and versions in {_WITH_LOG, _WITH_JOURNAL}
     return versions if known else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -402,8 +403,9 @@ def test_a_database_is_left_while_a_transaction_changes_it(repo, tmp_path):
 
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize("emptied", [False, True])
+@pytest.mark.parametrize("forgotten", [False, True])
 def test_a_log_that_outlived_its_database_is_not_read_into_a_restored_one(
-    repo, tmp_path, saved, emptied
+    repo, tmp_path, saved, emptied, forgotten
 ):
     write_files(repo, {".gitignore": b"*-wal\n*-shm\n"})
     put(repo, b"one")
@@ -416,6 +418,8 @@ def test_a_log_that_outlived_its_database_is_not_read_into_a_restored_one(
         (repo / "a.db").touch()
     if saved:
         ok(repo, "save")
+    if forgotten:
+        shutil.rmtree(repo / ".git" / "gitcp" / "scan")
     before = {name: raw for name, (raw, _, _) in seen(repo).items()}
     assert before.keys() >= {"a.db-wal", "a.db-shm"}
     ok(repo, "restore", "1", "-y")
@@ -423,3 +427,25 @@ def test_a_log_that_outlived_its_database_is_not_read_into_a_restored_one(
     assert rows_in((repo / "a.db").read_bytes(), tmp_path) == [b"one"]
     ok(repo, "undo", "-y")
     assert {name: raw for name, (raw, _, _) in seen(repo).items()} == before
+
+
+def test_a_journal_that_outlived_its_database_is_not_read_into_a_restored_one(
+    repo, tmp_path
+):
+    """The scan state is lost after the deletion, so only the checkpoint knows the database."""
+    write_files(repo, {".gitignore": b"*-journal\n", "d/other": b"0\n"})
+    path = repo / "d" / "a.db"
+    with closing(sqlite3.connect(path)) as made:
+        made.execute("CREATE TABLE t(row BLOB)")
+        made.executemany("INSERT INTO t VALUES(?)", [(bytes(3000),)] * 50)
+        made.commit()
+    ok(repo, "save")
+    stale = b"a journal of another time"
+    write_files(repo, {"d/a.db-journal": stale})
+    path.unlink()
+    shutil.rmtree(repo / ".git" / "gitcp" / "scan")
+    ok(repo, "restore", "1", "d/a.db", "-y")
+    assert sorted(one.name for one in path.parent.iterdir()) == ["a.db", "other"]
+    ok(repo, "undo", "-y")
+    assert not path.exists()
+    assert path.with_name("a.db-journal").read_bytes() == stale
