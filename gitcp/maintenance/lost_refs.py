@@ -19,7 +19,7 @@ from gitcp.names import decode
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.fork_beside import keep_beside
-from gitcp.store.retention import is_event
+from gitcp.store.retention import is_event, made_here
 from gitcp.store.salvage import every_commit
 
 Key = layout.BranchKey
@@ -105,7 +105,7 @@ def lost(workspace: Workspace) -> list[Lost]:
             None,
         )
         if whole is not None:
-            found.setdefault((whole.id, _is_own(whole)), (key, whole))
+            found.setdefault((whole.id, made_here(whole)), (key, whole))
     unreached = _unreached(workspace, [tip.commit for _, tip in found.values()])
     return [
         Lost(
@@ -178,8 +178,8 @@ def _own_ends(
             later.setdefault(before, []).append(one)
 
     def is_replaced(one: Checkpoint) -> bool:
-        return any(map(_is_own, same.get(one.id, ()))) or any(
-            _key(other) == _key(one) and other.seq > one.seq and _is_own(other)
+        return any(map(made_here, same.get(one.id, ()))) or any(
+            _key(other) == _key(one) and other.seq > one.seq and made_here(other)
             for other in later.get(one.id, ())
         )
 
@@ -187,18 +187,10 @@ def _own_ends(
         one
         for one in known.values()
         if one.oid not in staying
-        and _is_own(one)
+        and made_here(one)
         and not is_replaced(one)
-        and not _was_made_again(one, filter(_is_own, known.values()))
+        and not _was_made_again(one, filter(made_here, known.values()))
     ]
-
-
-def _is_own(one: Checkpoint) -> bool:
-    """Whether a checkpoint was made here; not if it cannot be read."""
-    try:
-        return one.origin.here
-    except (CorruptError, FormatTooNewError):
-        return False
 
 
 def _live(known: Mapping[bytes, Checkpoint], tips: Iterable[bytes]) -> set[bytes]:

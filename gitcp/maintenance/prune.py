@@ -286,7 +286,7 @@ def keep_to_limit(workspace: Workspace, tip: Checkpoint) -> None:
             break
     if beyond <= kept:
         return
-    rules = RetentionRules(last=kept, counted=False)
+    rules = RetentionRules(last=kept, counted=False, apart=True)
     repository = workspace.repository
     with store_locked(repository, timeout=0), transaction(repository) as opened:
         forest = RetentionGraph(workspace.store, tip.session)

@@ -9,13 +9,13 @@ from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format import layout
 from gitcp.git.drop_unreachable import drop_unreachable, store_locked
 from gitcp.git.registry import pack_sizes
-from gitcp.maintenance.disk_usage import held
+from gitcp.maintenance.disk_usage import added, held
 from gitcp.maintenance.prune import DEFAULT_LAST, plan_prune, prune, roots
 from gitcp.maintenance.upkeep import read_note, write_note
 from gitcp.project import config, hook_log
 from gitcp.project.workspace import Workspace
 from gitcp.store.checkpoint import Checkpoint
-from gitcp.store.retention import RetentionRules
+from gitcp.store.retention import RetentionGraph, RetentionRules, made_here
 
 # Checkpoints younger than this, in seconds, are not pruned.
 YOUNG = 30 * 24 * 60 * 60.0
@@ -86,7 +86,9 @@ def _prune(workspace: Workspace, target: int) -> int:
         except (CorruptError, FormatTooNewError):
             return False
 
-    rules = RetentionRules(DEFAULT_LAST, YOUNG)
+    rules = RetentionRules(DEFAULT_LAST, YOUNG, apart=True)
+    # Everyone who may push could fill the limit; nothing of the user's goes because of that.
+    target += _made_elsewhere(workspace)
     plan = plan_prune(workspace, rules, max_size=target, may_go=may_go)
     done = prune(workspace, plan)
     if not done.go:
@@ -100,6 +102,14 @@ def _prune(workspace: Workspace, target: int) -> int:
     text = f"removed {len(done.go):,} old automatic checkpoints{named}: gitcp.maxSize"
     hook_log.write(workspace.top, "gc --auto", started, text)
     return len(done.go)
+
+
+def _made_elsewhere(workspace: Workspace) -> int:
+    """Returns the size of the checkpoints that were made elsewhere."""
+    lines = RetentionGraph(workspace.store).lines
+    every = (one for line in lines for one in line.checkpoints)
+    trees = [one.raw.tree.hex() for one in every if not made_here(one)]
+    return sum(added(workspace, trees).values()) if trees else 0
 
 
 def _trees_of_remotes(workspace: Workspace) -> frozenset[str]:

@@ -151,7 +151,7 @@ def size_due(workspace: Workspace, note: UpkeepNote) -> bool:
 def told(found: Size) -> str:
     """Returns why gitcp is over its limit, in one sentence, for `status` and `doctor`."""
     if found.prunes:
-        return "what remains is newer than 30 days, labelled, or not automatic"
+        return "what remains is newer than 30 days, labelled, not automatic, or made elsewhere"
     return (
         "gitcp was used here before this limit existed, so it removes nothing"
         " until you set `gitcp config maxSize`"

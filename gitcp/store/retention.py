@@ -19,13 +19,14 @@ class RetentionRules(NamedTuple):
 
     `last` newest checkpoints; those `within` seconds and all after them; labelled ones,
     if `labelled`. If `counted` is false, checkpoints that stay anyway do not count in
-    `last`.
+    `last`. If `apart`, `last` checkpoints made here stay, and as many made elsewhere.
     """
 
     last: int = 0
     within: float | None = None
     labelled: bool = True
     counted: bool = True
+    apart: bool = False
 
 
 class BranchLine(NamedTuple):
@@ -198,17 +199,26 @@ class RetentionGraph:
                 if checkpoint.raw.epoch >= now - rules.within:
                     recent = number
         stay, go = [], []
-        left = rules.last
+        left = {True: rules.last, False: rules.last}
         for number, checkpoint in enumerate(line.checkpoints, 1):
             anyway = checkpoint.id in needed or (
                 rules.labelled and checkpoint.label_component is not None
             )
-            if anyway or left > 0 or number <= recent:
+            own = not rules.apart or made_here(checkpoint)
+            if anyway or left[own] > 0 or number <= recent:
                 stay.append(checkpoint)
-                left -= rules.counted or not anyway or number == 1
+                left[own] -= rules.counted or not anyway or number == 1
             else:
                 go.append(checkpoint)
         return RetentionDecision(line, tuple(stay), tuple(go))
+
+
+def made_here(checkpoint: Checkpoint) -> bool:
+    """Whether a checkpoint was made here; not if it cannot be read."""
+    try:
+        return checkpoint.origin.here
+    except (CorruptError, FormatTooNewError):
+        return False
 
 
 def is_event(checkpoint: Checkpoint) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from gitcp.errors import GitFailedError
 from gitcp.git import process
 from tests.fault.harness import fsck, nothing_left, users_state
+from tests.support.forge import Forge, trailers
 from tests.support.gitrepo import commit_all, git, git_line, make_repo
 from tests.support.inprocess import fails, invoke, ok
 
@@ -324,6 +325,27 @@ def test_a_large_limit_is_never_exceeded_and_looked_at_now_and_then(repo):
         counts.append(len(seqs(repo)))
     assert max(counts) == 30
     assert set(counts[30:]) == {28, 29, 30}
+    sound(repo)
+
+
+def test_a_limit_is_counted_apart_for_what_was_made_elsewhere(repo):
+    """Else everyone who may push could have all of one's own removed."""
+    git(repo, "config", "gitcp.maxCheckpoints", "10")
+    made = [save(repo, n)["commit"] for n in range(1, 7)]
+    forge, tip = Forge(), bytes.fromhex(made[-1])
+    for seq in range(7, 40):
+        message = trailers("main", "main", seq).replace(b"0123456789ab", b"%012x" % seq)
+        tip = forge.checkpoint(
+            session="main", seq=seq, parent=tip, message=message, id=f"{seq:012x}"
+        )
+    forge.into(repo / ".git", {"refs/gitcp/s/main/main": tip})
+    save(repo, 40)
+    assert seqs(repo)[-6:] == [6, 5, 4, 3, 2, 1]
+    assert len(seqs(repo)) <= 20
+    for n in range(41, 50):
+        save(repo, n)
+    assert seqs(repo)[:10] == [49, 48, 47, 46, 45, 44, 43, 42, 41, 40]
+    assert len(seqs(repo)) <= 20
     sound(repo)
 
 

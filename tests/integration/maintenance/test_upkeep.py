@@ -19,6 +19,7 @@ from gitcp.project.workspace import open_workspace
 from gitcp.store.store import Store
 from gitcp.worktree.journal import Journal, write
 from tests.fault.harness import fsck
+from tests.support.forge import Forge
 from tests.support.gitrepo import (
     git,
     git_directory,
@@ -262,6 +263,20 @@ def test_what_the_refs_of_a_remote_hold_stays(repo, clock, tmp_path):
     ok(repo, "gc", "--auto")
     # It would free nothing.
     assert len(numbers(repo)) == 4
+
+
+def test_what_was_made_elsewhere_does_not_use_up_the_limit(repo, clock, tmp_path):
+    """Else everyone who may push could have one's own removed."""
+    turns(repo, 6)
+    clock[0] += 31 * DAY
+    forge = Forge()
+    tip = forge.checkpoint([(b"100644", b"file", forge.blob(os.urandom(400_000)))])
+    bundle = forge.bundle(tmp_path / "evil.bundle", {"refs/gitcp/s/evil/main": tip})
+    ok(repo, "import", bundle)
+    git(repo, "config", "gitcp.maxSize", "320k")
+    turns(repo, 1)
+    assert len(ok(repo, "log", "-s", "main")["checkpoints"]) == 7
+    assert "made elsewhere" in invoke(repo, "status").stderr.decode()
 
 
 def test_an_open_restore_keeps_what_it_needs(repo, clock):
