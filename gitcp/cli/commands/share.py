@@ -317,8 +317,8 @@ def _tell(out: Output, workspace: Workspace, remote: str, pulled: "Pulled") -> N
     _tell_pruned(out, pulled, word)
 
 
-def _tell_pruned(out: Output, pulled: "Pulled", remote: str) -> None:
-    """Names what was pruned there and not here; `remote` follows in a shown command."""
+def _tell_pruned(out: Output, pulled: "Pulled", word: str) -> None:
+    """Names what was pruned there and not here; `word` names the remote in a shown command."""
     from gitcp.sync.outcome import PRUNED, PRUNED_THERE
 
     kept = [
@@ -330,7 +330,7 @@ def _tell_pruned(out: Output, pulled: "Pulled", remote: str) -> None:
         more = f" and {len(kept) - 1} more" if len(kept) > 1 else ""
         out.note(
             f"{kept[0]}{more}: older checkpoints were pruned there, and none was removed"
-            f" here; `gitcp pull --pruned{remote}` removes them here, too"
+            f" here; `gitcp pull --pruned{word}` removes them here, too"
         )
 
 
