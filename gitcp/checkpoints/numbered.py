@@ -11,7 +11,6 @@ from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.find_current import find_by_id
 from gitcp.store.numbering import number_all
 from gitcp.store.store import Store
-from gitcp.trust.trusted_remotes import Pulled
 
 _LATELY = 1.0
 
@@ -86,7 +85,7 @@ def current(workspace: Workspace, assigned: Assigned) -> Checkpoint | None:
     found = find_by_id(store, assigned.id)
     if found is not None and is_meant(found, assigned):
         return found
-    return stand_in(alike, Pulled(store))
+    return stand_in(alike, assigned, store)
 
 
 def _at(store: Store, assigned: Assigned) -> Checkpoint | None:

@@ -8,7 +8,6 @@ from gitcp.format.numbers import BEFORE_GIT, ELSEWHERE, Assigned
 from gitcp.names import decode, encode
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
-from gitcp.trust.trusted_remotes import Pulled
 
 
 class Reach:
@@ -21,7 +20,6 @@ class Reach:
         """`known` says that the entries were just read from branches: none is walked."""
         self._store = store
         self._known = known
-        self._pulled = Pulled(store)
         self._walks: dict[BranchKey, Iterator[Checkpoint]] = {}
         self._found: dict[BranchKey, dict[str, list[Checkpoint]]] = {}
         self._forks: dict[BranchKey, list[BranchKey]] = {}
@@ -53,7 +51,7 @@ class Reach:
             found.setdefault(checkpoint.id, []).append(checkpoint)
             if checkpoint.id == entry.id and is_meant(checkpoint, entry):
                 return checkpoint
-        return stand_in(found.get(entry.id, ()), self._pulled)
+        return stand_in(found.get(entry.id, ()), entry, self._store)
 
     def _forks_of(self, key: BranchKey) -> list[BranchKey]:
         if key not in self._forks:
@@ -84,15 +82,16 @@ def is_meant(checkpoint: Checkpoint, entry: Assigned) -> bool:
         return False
 
 
-def stand_in(alike: Iterable[Checkpoint], pulled: Pulled) -> Checkpoint | None:
+def stand_in(
+    alike: Iterable[Checkpoint], entry: Assigned, store: Store
+) -> Checkpoint | None:
     """Returns which of those with the id of an entry is that entry's if no seal tells.
 
-    A prune gives a checkpoint another commit. It may be another user's of this repository,
-    or the key may be lost. Then it is the oldest that no pull has brought: a stranger can
-    only put one on top. `alike` are newest first.
+    It may be another user's of this repository, or the key may be lost. Then it is what the
+    list of numbers says: a prune, which gives a checkpoint another commit, notes that there.
     """
-    here = [one for one in alike if one.commit not in pulled]
-    return here[-1] if here else None
+    latest = store.numbers.find(entry.number)
+    return next((one for one in alike if latest and one.commit == latest.commit), None)
 
 
 def readable(reach: Reach, entry: Assigned) -> Checkpoint | None:

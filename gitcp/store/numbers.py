@@ -208,21 +208,20 @@ class Numbers:
             self._append(lines)
         return numbers
 
-    def note_moved(self, commits: Iterable[tuple[str, BranchKey, str]]) -> None:
-        """Notes the new commits of checkpoints that were rewritten: id, branch, commit.
+    def note_moved(self, commits: Iterable[tuple[str, BranchKey, str, str]]) -> None:
+        """Notes new commits, each after id, branch and old commit: a stranger may copy an id.
 
         Raises:
             BusyError, StorageError: the file is not changed; the new commits are found more slowly.
         """
         with self._locked():
-            moved = ((self.of(ident, key), commit) for ident, key, commit in commits)
-            self._append(
-                [
-                    Moved(number, commit)
-                    for number, commit in moved
-                    if number is not None
-                ]
-            )
+            lines: list[NumberLine] = []
+            for ident, key, old, new in commits:
+                number = self.of(ident, key)
+                entry = self.find(number) if number is not None else None
+                if entry is not None and entry.commit == old:
+                    lines.append(Moved(entry.number, new))
+            self._append(lines)
 
     def note_gone(self, checkpoints: Iterable[tuple[str, BranchKey]], at: str) -> None:
         """Notes that checkpoints are pruned at a time.

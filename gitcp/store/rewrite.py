@@ -125,7 +125,7 @@ class _Rewriter:
         self.images: dict[bytes, bytes | None] = {}
         self._gone: dict[bytes, str] = {}
         self._gone_from: list[tuple[str, BranchKey]] = []
-        self._moved: list[tuple[str, BranchKey, str]] = []
+        self._moved: list[tuple[str, BranchKey, str, str]] = []
 
     def note_gone(self) -> None:
         """Notes which numbers are pruned.
@@ -190,4 +190,4 @@ class _Rewriter:
         image = checkpoint.oid if new == old else self._txn.add_commit(new)
         self.images[checkpoint.oid] = image
         if image != checkpoint.oid:
-            self._moved.append((checkpoint.id, key, image.hex()))
+            self._moved.append((checkpoint.id, key, checkpoint.commit, image.hex()))

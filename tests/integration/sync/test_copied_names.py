@@ -203,7 +203,7 @@ def test_a_number_still_means_ones_own_once_its_commit_is_gone(hub, bob, saved):
     entry = numbers.find(1)
     assert entry is not None
     lost = "0" * len(entry.commit)
-    numbers.note_moved([(entry.id, entry.key, lost)])
+    numbers.note_moved([(entry.id, entry.key, entry.commit, lost)])
     entry = entry._replace(commit=lost)
     for found in (current(workspace, entry), find_by_id(workspace.store, entry.id)):
         assert found is not None
@@ -267,3 +267,38 @@ def test_numbers_outlast_a_prune_without_the_key(bob):
     ok(bob, "prune", "--keep-last", "2", "--yes")
     assert [one["number"] for one in ok(bob, "log", "--full")["checkpoints"]] == [4, 3]
     assert ok(bob, "show", "3")["checkpoint"]["seq"] == 3
+
+
+@pytest.mark.parametrize("key", ["with", "without"])
+def test_a_prune_that_rewrites_ones_own_and_a_copy_keeps_the_number(hub, bob, key):
+    """The list of numbers knows both by the same id and branch."""
+    own = [save(bob, "-s", "s", "-m", str(n), a_py=b"own %d\n" % n) for n in range(3)]
+    ok(bob, "label", "2", "keep")
+    ok(bob, "push")
+    push_as_stranger(hub, "s", ident=own[1]["id"], seq=4, note="evil")
+    pulled(bob)
+    if key == "without":
+        (bob / ".git/gitcp/key").unlink()
+    ok(bob, "prune", "--keep-last", "1", "--yes")
+    assert git_line(bob, "rev-parse", "refs/gitcp/s/s/main~1") != own[1]["commit"]
+    assert ok(bob, "show", "2")["checkpoint"]["note"] == "1"
+    ok(bob, "restore", "2", "--yes")
+    assert (bob / "a.py").read_bytes() == b"own 1\n"
+
+
+@pytest.mark.parametrize("key", ["with", "without"])
+def test_a_prune_that_rewrites_a_copy_gives_it_no_number_of_ones_own(
+    hub, bob, saved, key
+):
+    """No note of a pull names the new commit."""
+    save(bob, "-s", "s", "-m", "3", a_py=b"own 3\n")
+    ok(bob, "label", "1", "--remove")
+    ok(bob, "prune", "--keep-last", "2", "--yes")
+    ok(bob, "push", "--pruned")
+    push_as_stranger(hub, "s", ident=saved[0]["id"], seq=4, note="evil")
+    pulled(bob)
+    if key == "without":
+        (bob / ".git/gitcp/key").unlink()
+    ok(bob, "prune", "--keep-last", "2", "--yes")
+    with pytest.raises(gitcp.NotFoundError, match="was pruned"):
+        select(open_workspace(bob), "1")
