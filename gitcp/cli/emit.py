@@ -271,19 +271,21 @@ class Output:
     def note(self, text: str) -> None:
         """Prints a message that is not the result to stderr."""
         if not self.quiet:
-            self._say(_printable(folded(text)))
+            self._message(text)
 
-    def warn(self, text: str) -> None:
-        """Prints a message that a user must not miss to stderr."""
-        self._say(_printable(folded(f"gitcp: warning: {text}")))
+    def warn(self, text: str, *more: str) -> None:
+        """Prints a message that a user must not miss to stderr, and `more` lines below it."""
+        self._message(f"gitcp: warning: {text}", *more)
 
     def error(self, message: str, hint: str | None) -> None:
         """Prints an error and its hint."""
-        self._say(
-            _printable(
-                folded(f"gitcp: {message}\n  {hint}" if hint else f"gitcp: {message}")
-            )
-        )
+        self._message(f"gitcp: {message}", *([hint] if hint else ()))
+
+    def _message(self, text: str, *more: str) -> None:
+        """Prints a message; a name in it, which may be a stranger's, begins no line."""
+        lines = [text, *(f"  {line}" for line in more)]
+        whole = "\n".join(line.replace("\n", "\\n") for line in lines)
+        self._say(_printable(folded(whole)))
 
     def document(self, document: Any) -> None:
         """Prints one JSON document."""

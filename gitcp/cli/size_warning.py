@@ -13,6 +13,7 @@ def tell_if_large(out: Output, workspace: Workspace) -> None:
         return
     out.warn(
         f"gitcp takes {size(found.used)} here, more than gitcp.maxSize"
-        f" ({size(found.limit)}):\n  {upkeep.told(found)}\n"
-        "  `gitcp du` shows what holds it, `gitcp prune` removes old checkpoints"
+        f" ({size(found.limit)}):",
+        upkeep.told(found),
+        "`gitcp du` shows what holds it, `gitcp prune` removes old checkpoints"
     )

@@ -30,5 +30,6 @@ def _warn(out: Output, failed: FailedPush) -> None:
     hint = failed.hint or f"`gitcp push {quoted(failed.remote)}` tries again"
     out.warn(
         f"sessions were not pushed to {safe(failed.remote)} ({age(failed.at)}):"
-        f" {safe_line(failed.reason)}\n  {safe(hint)}"
+        f" {safe_line(failed.reason)}",
+        safe(hint),
     )

@@ -9,7 +9,7 @@ from gitcp.agents import resume
 from gitcp.agents.health import AgentHealth, agents_health
 from gitcp.agents.hook_trial import try_hook
 from gitcp.cli import agent_lines
-from gitcp.cli.emit import Output, safe
+from gitcp.cli.emit import Output, safe_line
 from gitcp.cli.options import command
 from gitcp.clients import registry
 from gitcp.errors import GitcpError
@@ -56,9 +56,9 @@ def doctor_command(out: Output, tried: str | None) -> int:
         )
         return 0 if ok else 1
     for check in checks:
-        _line(out, check.name, safe(check.detail), ok=check.ok)
+        _line(out, check.name, safe_line(check.detail), ok=check.ok)
         if check.hint:
-            out.print(f"{'':{_HINT}} {safe(check.hint)}")
+            out.print(f"{'':{_HINT}} {safe_line(check.hint)}")
     for one in agents:
         if one.installed:
             _line(out, one.name, agent_lines.detail(one), ok=not one.is_unprotected)
@@ -91,7 +91,7 @@ def _try(out: Output, agent: str) -> int:
     else:
         made = f"hook {trial.hook} ({trial.scope}) made a checkpoint"
         detail = trial.problem or f"{made} in {trial.seconds:.2f} s"
-        _line(out, trial.agent, safe(detail), ok=ok)
+        _line(out, trial.agent, safe_line(detail), ok=ok)
     return 0 if ok else 1
 
 

@@ -59,7 +59,8 @@ def why_command(out: Output, target: str) -> None:
         out.print()
         _show_origin(out, name, origins[name], sorted(commits.get(name, ())))
     if any(line.origin for line in found):
-        out.note("\n`gitcp show NUMBER` shows a turn")
+        out.note("")
+        out.note("`gitcp show NUMBER` shows a turn")
 
 
 def _target(

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Event, Key, Paste, Resize
 
-from gitcp.cli.emit import safe
+from gitcp.cli.emit import safe_line
 from gitcp.cli.picker import bars
 from gitcp.cli.picker.asking import Asking
 from gitcp.cli.picker.browsing import Browsing
@@ -134,7 +134,7 @@ class Picker(Window):
 
     def say(self, text: str, *, bad: bool = False) -> None:
         """Shows a message until the next key."""
-        self.message = Part(f" {safe(text)}", "warn" if bad else "bold")
+        self.message = Part(f" {safe_line(text)}", "warn" if bad else "bold")
         self.tell()
 
     def ask(self, asking: Asking) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from gitcp.cli.emit import safe
+from gitcp.cli.emit import safe_line
 from gitcp.cli.picker.lines import Part
 
 # In characters: longer than any name or path that users type, to limit text pasted by mistake.
@@ -51,6 +51,6 @@ class Asking:
         """Returns the line as shown."""
         return (
             Part(f" {self.label} ", "bold"),
-            Part(safe(self.text)),
+            Part(safe_line(self.text)),
             Part("█"),
         )

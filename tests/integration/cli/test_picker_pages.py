@@ -8,6 +8,7 @@ import pytest
 
 from gitcp.cli.picker import bars
 from gitcp.cli.picker.views import CHANGES, TABS
+from tests.support.forge import Forge, trailers
 from tests.support.gitrepo import make_repo, write_files
 from tests.support.inprocess import ok
 from tests.support.picked import Project
@@ -237,6 +238,20 @@ def test_what_strangers_write_is_inert_and_aligned(monkeypatch):
             assert len(columns) == 1, edges
 
     drive(project.top, steps)
+
+
+def test_a_strangers_label_is_one_line_when_it_is_changed(tmp_path):
+    top = make_repo(tmp_path / "repo", {"a.py": b"1\n"})
+    forge = Forge()
+    message = trailers("main") + b"Gitcp-Label: a%0arestored\n"
+    tip = forge.checkpoint(session="main", label="a\nrestored", message=message)
+    forge.into(top / ".git", {"refs/gitcp/s/main/main": tip})
+
+    async def steps(picker):
+        await picker.press("j", "l")
+        await picker.shows(r"label: a\nrestored")
+
+    drive(top, steps)
 
 
 @pytest.mark.parametrize("size", [(40, 10), (80, 24), (200, 50), (20, 5)])
