@@ -4,7 +4,7 @@ Everyone who may push can add records to a ledger. What they say of a step is a 
 with an effect outside does not run a second time because of it, unless the user says so.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gitcp.errors import StepUnknownError
 from gitcp.format.ledger import UNDOING, Record
@@ -18,11 +18,16 @@ _STANDING = frozenset({OPEN, DONE, UNDOING, STUCK})
 
 
 def standing_here(
-    ledger: Ledger, branch: str, calls: Iterable[Call], reported: Call | None
+    ledger: Ledger,
+    branch: str,
+    calls: Iterable[Call],
+    reported: Call | None,
+    inherited: Callable[[Call], bool],
 ) -> Call | None:
     """Returns the last step of a slot as this repository recorded it, if its effect stands.
 
-    `calls` are all that ever had the slot, `reported` the one that has it now.
+    `calls` are all that ever had the slot, `reported` the one that has it now. `inherited` says
+    whether the branch has a step from before its fork.
     """
     last: Call | None = None
     for call in calls:
@@ -33,6 +38,7 @@ def standing_here(
         if mine is None or not (
             mine.intent.branch == branch
             or (reported is not None and reported.id == mine.id)
+            or inherited(mine)
         ):
             continue
         if last is None or last.intent.at <= mine.intent.at:
@@ -63,11 +69,17 @@ def refuse(
         return
     if own.state == OPEN and options.unknown == RETRY:
         return
+    hint = (
+        "find out whether its effect still exists, then answer:"
+        f" `{answers.command(workspace, current, reported or own, whole=True)}`"
+    )
+    if reported is None and own.intent.branch != current.branch:
+        # These records hide all that the branch had before its fork.
+        hint = f"it ran on {own.intent.branch!a}; to run it here, too, give it another name or key"
     raise StepUnknownError(
         f"the step {show_call(own)!a} is recorded here as {own.state}, and only records"
         " from elsewhere say that it may run again",
-        hint="find out whether its effect still exists, then answer:"
-        f" `{answers.command(workspace, current, reported or own, whole=True)}`",
+        hint=hint,
         slot=own.slot,
     )
 

@@ -10,7 +10,7 @@ from gitcp.format.ledger import BACK, INTENT, Record
 from gitcp.ledger.call import Call, StepSlot, show_call
 from gitcp.ledger.state import LedgerPoint, LedgerState, StepsBySlot
 from gitcp.project.workspace import Current, Workspace
-from gitcp.steps import batch_record, disputed, rewind
+from gitcp.steps import batch_record, disputed, inherited, rewind
 from gitcp.steps.briefing import BriefedSteps, round_of
 from gitcp.steps.model import Options
 from gitcp.steps.reopened import Identity, identity
@@ -77,8 +77,19 @@ class History:
             if briefing is None:
                 known += [one for one in self._book.begun(slot) if one not in known]
         branch = self._current.branch
-        own = disputed.standing_here(self.ledger, branch, known, reported)
+        own = disputed.standing_here(
+            self.ledger,
+            branch,
+            known,
+            reported,
+            lambda call: call.id in self._inherited,
+        )
         return own, reported
+
+    @at_fork.computed
+    def _inherited(self) -> frozenset[str]:
+        pages = self.ledger.pages()
+        return inherited.from_before(self._store, pages, self._current)
 
     def next_slot(self, options: Options) -> StepSlot:
         """Returns which call of a step comes next in this run, or in a batch's record."""

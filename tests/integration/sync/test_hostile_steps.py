@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -561,3 +562,69 @@ def test_ones_own_step_that_a_stranger_says_failed_may_be_answered_with_its_resu
     ok(bob, "pull")
     ok(bob, "steps", "answer", "pay", "done", "--result", "1")
     assert gitcp.open(bob).session("job").step("pay", pytest.fail) == 1
+
+
+@pytest.mark.parametrize("way", ["failed", "other", "first", "beside"])
+def test_a_step_from_before_a_fork_does_not_run_again_because_a_stranger_says_so(
+    ann, bob, way
+):
+    ran: list[int] = []
+
+    def run() -> int:
+        return gitcp.open(bob).session("job", branch="side").step("pay", pay)
+
+    def pay() -> int:
+        ran.append(1)
+        return len(ran)
+
+    session = gitcp.open(bob).session("job")
+    session.save()
+    session.step("pay", pay)
+    session.save(note="paid")
+    ok(bob, "fork", "job:last", "side")
+    if way not in {"first", "beside"}:
+        gitcp.open(bob).session("job", branch="side").step("more", lambda: 0)
+        assert run() == 1
+    ok(bob, "push")
+    ok(ann, "pull")
+    ident = ok(bob, "steps", "show", "pay", "-s", "job")["step"]["id"]
+    made = [intent(id=OTHER, step="pay"), about(records.FAILED, id=OTHER)]
+    if way == "failed":
+        made = [about(records.FAILED, id=ident, attempt=1)]
+    if way == "beside":
+        made = [intent(id=OTHER)]
+    made = [msgspec.structs.replace(one, branch="side") for one in made]
+    tip = git_line(ann, "rev-parse", LEDGER)
+    there(ann, page(ann, *made, parent=tip, first=last(ann) + 1))
+    assert ok(bob, "pull")["ledgers"]
+    with pytest.raises(gitcp.StepUnknownError, match="elsewhere") as caught:
+        run()
+    assert ran == [1]
+    if way == "beside":
+        assert "another name or key" in str(caught.value.hint)
+        return
+    # The user may say so.
+    given = re.search(r"`gitcp (steps answer .*)`", str(caught.value.hint))
+    assert given is not None
+    ok(bob, *shlex.split(given[1].replace("done|failed|again", "again")))
+    assert run() == 2
+    assert run() == 2
+
+
+def test_a_step_of_another_branch_may_run_on_one_that_was_forked_before_it(bob):
+    ran: list[str] = []
+
+    def run(branch: str) -> None:
+        session = gitcp.open(bob).session("job", branch=branch)
+        session.step("pay", lambda: ran.append(branch))
+
+    session = gitcp.open(bob).session("job")
+    session.save()
+    ok(bob, "fork", "job:last", "side")
+    run("main")
+    # It is in the ledger when the next branch begins, and no step of the one below.
+    gitcp.open(bob).session("job", branch="side").save(note="later")
+    ok(bob, "fork", "job/side:last", "more")
+    for branch in ("side", "more", "more"):
+        run(branch)
+    assert ran == ["main", "side", "more"]
