@@ -43,6 +43,12 @@ def check_time(text: str) -> None:
         raise ValueError(f"the year {year} is not between 1970 and 9998")
 
 
+def storable(epoch: float) -> float:
+    """Returns the nearest time that a checkpoint can have, in seconds since 1970."""
+    last = datetime.datetime(_LAST_YEAR, 12, 31, 23, 59, 59, tzinfo=datetime.UTC)
+    return min(max(epoch, 0.0), last.timestamp())
+
+
 def timestamp(epoch: float) -> str:
     """Returns a time as RFC 3339 in UTC with milliseconds."""
     moment = datetime.datetime.fromtimestamp(

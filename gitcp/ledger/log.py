@@ -14,6 +14,7 @@ from msgspec import UNSET
 from gitcp import at_fork
 from gitcp.errors import CorruptError
 from gitcp.format import layout
+from gitcp.format.checkpoint import storable
 from gitcp.format.commit import Commit
 from gitcp.format.ledger import (
     JOINED,
@@ -289,7 +290,7 @@ class Ledger:
             records,
             parents,
             self._known.last,
-            self._clock(),
+            storable(self._clock()),
             self.repository.form,
             self.signet.seal,
         )

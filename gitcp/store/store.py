@@ -11,7 +11,7 @@ from gitcp.errors import (
     NotFoundError,
 )
 from gitcp.format import layout
-from gitcp.format.checkpoint import Manifest, timestamp
+from gitcp.format.checkpoint import Manifest, storable, timestamp
 from gitcp.format.commit import Commit, trailers_of
 from gitcp.format.layout import BranchKey
 from gitcp.git.repository import Repository
@@ -61,12 +61,12 @@ class Store:
         self.salvage = Salvage(repository, self.checkpoint)
 
     def time(self) -> float:
-        """Returns the time in seconds since 1970."""
-        return self._clock()
+        """Returns the time in seconds since 1970, as a checkpoint can hold it."""
+        return storable(self._clock())
 
     def now(self) -> str:
         """Returns the time as checkpoints hold it."""
-        return timestamp(self._clock())
+        return timestamp(self.time())
 
     # --- reading --------------------------------------------------------------
 

@@ -1,6 +1,5 @@
 """Builds the commit of one event: its entries in `.gitcp`, as a checkpoint of the store."""
 
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -85,7 +84,7 @@ class EventCommitBuilder:
             BranchSlot(self._session, event.branch, event.seq, parent, forked),
             content,
             Carried.of(before),
-            Circumstances(time.time(), event.base),
+            Circumstances(self._store.time(), event.base),
             # Writes are half of all commits, and soon part of a checkpoint: no page for
             # them.
             with_summary=is_put,
