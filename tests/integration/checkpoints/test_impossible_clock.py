@@ -17,8 +17,9 @@ from tests.support.inprocess import ok
 def test_a_save_takes_the_nearest_time_that_git_can_store(
     tmp_path, monkeypatch, now, kept
 ):
-    for one in (Store, Ledgers):
-        defaults = one.__init__.__kwdefaults__
+    for init in (Store.__init__, Ledgers.__init__):
+        defaults = init.__kwdefaults__
+        assert defaults is not None
         assert "clock" in defaults
         monkeypatch.setitem(defaults, "clock", lambda: now)
     repo = make_repo(tmp_path / "repo", {"a": b"1\n"})
