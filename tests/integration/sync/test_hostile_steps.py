@@ -18,6 +18,7 @@ from gitcp.format import ledger as records
 from gitcp.format.commit import parse_commit
 from gitcp.format.ledger import Record, Undo
 from tests.support.clones import refs
+from tests.support.forge import Forge, trailers
 from tests.support.forms import new_form
 from tests.support.gitrepo import git, git_line, run_gitcp, write_files
 from tests.support.inprocess import fails, invoke, ok
@@ -564,9 +565,22 @@ def test_ones_own_step_that_a_stranger_says_failed_may_be_answered_with_its_resu
     assert gitcp.open(bob).session("job").step("pay", pytest.fail) == 1
 
 
-@pytest.mark.parametrize("way", ["failed", "other", "first", "beside"])
+def begin_anew(hub: Path) -> None:
+    """Puts checkpoints on a branch that say it was forked before there was any step."""
+    ref = "refs/gitcp/s/job/side"
+    forge = Forge()
+    tip = bytes.fromhex(git_line(hub, "rev-parse", ref))
+    for ident, branch in (("1" * 12, "x"), ("2" * 12, "side")):
+        message = trailers("job", branch, 1).replace(b"0123456789ab", ident.encode())
+        tip = forge.checkpoint(
+            session="job", branch=branch, parent=tip, message=message, id=ident
+        )
+    forge.into(hub, {ref: tip})
+
+
+@pytest.mark.parametrize("way", ["failed", "other", "first", "beside", "denied"])
 def test_a_step_from_before_a_fork_does_not_run_again_because_a_stranger_says_so(
-    ann, bob, way
+    ann, hub, bob, way
 ):
     ran: list[int] = []
 
@@ -582,7 +596,7 @@ def test_a_step_from_before_a_fork_does_not_run_again_because_a_stranger_says_so
     session.step("pay", pay)
     session.save(note="paid")
     ok(bob, "fork", "job:last", "side")
-    if way not in {"first", "beside"}:
+    if way not in {"first", "beside", "denied"}:
         gitcp.open(bob).session("job", branch="side").step("more", lambda: 0)
         assert run() == 1
     ok(bob, "push")
@@ -595,12 +609,16 @@ def test_a_step_from_before_a_fork_does_not_run_again_because_a_stranger_says_so
         made = [intent(id=OTHER)]
     made = [msgspec.structs.replace(one, branch="side") for one in made]
     tip = git_line(ann, "rev-parse", LEDGER)
-    there(ann, page(ann, *made, parent=tip, first=last(ann) + 1))
-    assert ok(bob, "pull")["ledgers"]
+    if way == "denied":
+        begin_anew(hub)
+        assert ok(bob, "pull")["branches"]
+    else:
+        there(ann, page(ann, *made, parent=tip, first=last(ann) + 1))
+        assert ok(bob, "pull")["ledgers"]
     with pytest.raises(gitcp.StepUnknownError, match="elsewhere") as caught:
         run()
     assert ran == [1]
-    if way == "beside":
+    if way in {"beside", "denied"}:
         assert "another name or key" in str(caught.value.hint)
         return
     # The user may say so.
