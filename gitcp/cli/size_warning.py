@@ -15,5 +15,5 @@ def tell_if_large(out: Output, workspace: Workspace) -> None:
         f"gitcp takes {size(found.used)} here, more than gitcp.maxSize"
         f" ({size(found.limit)}):",
         upkeep.told(found),
-        "`gitcp du` shows what holds it, `gitcp prune` removes old checkpoints"
+        "`gitcp du` shows what holds it, `gitcp prune` removes old checkpoints",
     )
