@@ -565,7 +565,7 @@ def test_ones_own_step_that_a_stranger_says_failed_may_be_answered_with_its_resu
     assert gitcp.open(bob).session("job").step("pay", pytest.fail) == 1
 
 
-def begin_anew(hub: Path) -> None:
+def deny_the_fork(hub: Path) -> None:
     """Puts checkpoints on a branch that say it was forked before there was any step."""
     ref = "refs/gitcp/s/job/side"
     forge = Forge()
@@ -610,7 +610,7 @@ def test_a_step_from_before_a_fork_does_not_run_again_because_a_stranger_says_so
     made = [msgspec.structs.replace(one, branch="side") for one in made]
     tip = git_line(ann, "rev-parse", LEDGER)
     if way == "denied":
-        begin_anew(hub)
+        deny_the_fork(hub)
         assert ok(bob, "pull")["branches"]
     else:
         there(ann, page(ann, *made, parent=tip, first=last(ann) + 1))
