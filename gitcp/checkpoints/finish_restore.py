@@ -39,6 +39,7 @@ from gitcp.worktree.journal import Journal
 from gitcp.worktree.kept_contents import KeptContents
 from gitcp.worktree.plan import WRITE, FilePlan, Left
 from gitcp.worktree.read import Written
+from gitcp.worktree.replace import CHANGED
 from gitcp.worktree.snapshot import Snapshot
 from gitcp.worktree.staging import Staging
 
@@ -135,7 +136,8 @@ def finish(
         raise PartialError(
             f"{len(left)} paths changed while they were restored and were left alone",
             left=_lines(left),
-            hint=f"checkpoint {result.checkpoint.id} holds the present state",
+            hint=f"{_way_out(left)}checkpoint {result.checkpoint.id} holds the present"
+            " state",
         )
     return Restored(result.checkpoint, saved, steps, steps.left)
 
@@ -230,6 +232,13 @@ def _abort_unread(workspace: Workspace, journal: Journal, steps: FilePlan) -> No
         left=_lines(left),
         hint="`gitcp verify` shows what is damaged",
     )
+
+
+def _way_out(left: list[Left]) -> str:
+    """Returns the beginning of a hint: what to do about paths that were left alone."""
+    if all(one.reason.startswith(CHANGED) for one in left):
+        return "stop the program that writes to them, then restore again; "
+    return ""
 
 
 def _lines(left: list[Left]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.worktree import one_step
 from tests.support.gitrepo import git, make_repo, write_files
 from tests.support.inprocess import invoke, ok
 
@@ -263,3 +264,26 @@ def test_a_directory_goes_unless_the_rules_name_it(repo, rule):
     save(repo)
     back(repo)
     assert (repo / "d").exists() == (rule != "/d/*")
+
+
+def test_a_restore_beside_a_writer_says_to_stop_it(repo, monkeypatch):
+    save(repo, a=b"1", b=b"1")
+    save(repo, a=b"2", b=b"2")
+    carry_out = one_step.carry_out
+
+    def written_before(root, step, *more):
+        if step.path == b"a":
+            (repo / "a").write_bytes(b"by another program")
+        return carry_out(root, step, *more)
+
+    monkeypatch.setattr(one_step, "carry_out", written_before)
+    done = invoke(repo, "restore", "-y", "1")
+    assert done.returncode == 3
+    assert b"\n  a: changed meanwhile\n" in done.stderr
+    assert (
+        b"\n  stop the program that writes to them, then restore again;" in done.stderr
+    )
+    assert (repo / "a").read_bytes() == b"by another program"
+    monkeypatch.undo()
+    ok(repo, "restore", "-y", "1")
+    assert (repo / "a").read_bytes() == b"1"
