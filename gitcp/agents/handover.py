@@ -92,7 +92,11 @@ def hand_over(
         client,
         StoredConversation(session, content, {}, kept.directory),
     )
-    return HandedOver(resumption, CONVERTED, spoken.left)
+    left = dict(spoken.left)
+    stray = exchange.without_call(spoken.messages)
+    if stray:
+        left["results without a call"] = stray
+    return HandedOver(resumption, CONVERTED, left)
 
 
 def _read(checkpoint: Checkpoint, kept: StoredConversation) -> Spoken:

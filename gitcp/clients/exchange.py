@@ -101,6 +101,19 @@ def paired(messages: Iterable[Message]) -> list[Message]:
     return made
 
 
+def without_call(messages: Iterable[Message]) -> int:
+    """Returns how many results have no call before them: `paired` leaves these out."""
+    called: set[str] = set()
+    count = 0
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, Call):
+                called.add(part.ident)
+            elif isinstance(part, Result) and part.call not in called:
+                count += 1
+    return count
+
+
 def _results(given: list[Message]) -> dict[_Place, tuple[Result, str | None]]:
     """Returns the result of each call, with its time.
 

@@ -168,3 +168,17 @@ def test_at_a_terminal_it_asks_before_it_starts_the_client(
     with mock.patch.dict("os.environ", {"TERM": "dumb"}):
         assert main(["resume"]) == 0
     assert started == ([("claude", "--resume", agent.ident)] if starts else [])
+
+
+def test_a_result_without_its_call_is_listed_as_left_out(repo, sealed):
+    said: list[dict[str, Any]] = [
+        {"role": "user", "content": "hello"},
+        {"role": "tool", "tool_call_id": "gone", "content": "42 files"},
+        {"role": "assistant", "content": "hi"},
+    ]
+    ok(repo, "save", "--messages", "-", input=json.dumps(said).encode())
+    done = ok(repo, "resume", "--with", "codex")
+    assert done["left"] == {"results without a call": 1}
+    assert texts(rollout(sealed)) == ["hello", "hi"]
+    shown = invoke(repo, "resume", "--with", "codex")
+    assert b"  left out: 1 results without a call\n" in shown.stderr
