@@ -42,8 +42,9 @@ def _ends(store: Store, tip: Checkpoint) -> Iterator[Checkpoint]:
 
     The user's newest comes first. A stranger's on top may quote a prompt of the user's.
     """
-    own = Precedence(store).is_own
-    mine = next((one for one in store.line(tip) if own(one)), None)
+    rank = Precedence(store)
+    line = store.line(tip) if rank.can_own() else ()
+    mine = next(filter(rank.is_own, line), None)
     if mine is not None:
         yield mine
     if mine != tip:

@@ -32,6 +32,10 @@ class Precedence:
         given = self._store.labels.given(checkpoint)
         return LABELLED if given is not None and given.label else ELSEWHERE
 
+    def can_own(self) -> bool:
+        """Whether any checkpoint can count as the user's own; if not, none has to be read."""
+        return self._store.seals.has_key or self._trusting.any
+
     def is_own(self, checkpoint: Checkpoint) -> bool:
         """Whether it was made here, or came from a remote that the user trusts."""
         return self.of(checkpoint) == OWN

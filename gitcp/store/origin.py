@@ -80,6 +80,11 @@ class Seals:
         self._key: bytes | None = None
         self._others: list[bytes] | None = None
 
+    @property
+    def has_key(self) -> bool:
+        """Whether this repository has a key: without one no seal can be valid."""
+        return self._read() is not None
+
     def make(
         self,
         manifest: Manifest,

@@ -208,6 +208,11 @@ class Trusting:
     def __contains__(self, found: Checkpoint) -> bool:
         return not found.origin.foreign or self.covers(found)
 
+    @property
+    def any(self) -> bool:
+        """Whether the user trusts any remote."""
+        return bool(self._allowed)
+
     def covers(self, found: Checkpoint) -> bool:
         """Whether a checkpoint came from a trusted remote, no matter what its seal says."""
         allowed = self._allowed
