@@ -1,6 +1,6 @@
 """Ledgers in a push or pull: finds what is new or missing, and adopts it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from gitcp.format import layout
 from gitcp.format.commit import Commit
@@ -125,9 +125,17 @@ def take_over(
 
 
 def note(
-    workspace: Workspace, txn: Transaction, remote: str, theirs: Mapping[LedgerKey, str]
+    workspace: Workspace,
+    txn: Transaction,
+    remote: str,
+    theirs: Mapping[LedgerKey, str],
+    came: Container[LedgerKey],
 ) -> list[Outcome]:
-    """Notes the ledgers that a remote has; returns those that were rewound there."""
+    """Notes the ledgers that a remote has; returns those that were rewound there.
+
+    `came` are those with records that were not here. Of what was here already, a claim is
+    believed only if the remote was known to have it (`sync.proven`).
+    """
     repository = workspace.repository
     rewound = []
     for key, oid in theirs.items():
@@ -135,6 +143,10 @@ def note(
         seen = repository.refs.read(ref)
         # A commit that was purged here may still be there: a ref to it would stop git's gc.
         if seen == oid or not repository.objects.exists(bytes.fromhex(oid)):
+            continue
+        if key not in came and (
+            seen is None or oid not in commits_of(workspace, key, seen)[0]
+        ):
             continue
         if seen is not None and seen not in commits_of(workspace, key, oid)[0]:
             session = decode(key.session) or key.session

@@ -50,10 +50,14 @@ _TOLD = 200
 
 
 class _Fetched(NamedTuple):
-    """The decrypted commits that may be adopted, and why the others are rejected."""
+    """The decrypted commits that may be adopted, and why the others are rejected.
+
+    `had` are those that were here before.
+    """
 
     good: dict[RefKey, str]
     bad: dict[RefKey, Rejection]
+    had: set[str]
 
 
 def pull(
@@ -165,7 +169,7 @@ class _Source:
             TransferError: the remote cannot be reached, or sends too much.
         """
         if not tips:
-            return _Fetched({}, {})
+            return _Fetched({}, {}, set())
         try:
             return self._some(tips, "quarantine")
         except RefusedError:
@@ -173,15 +177,17 @@ class _Source:
             if len(sessions) == 1:
                 raise
         # One bad session must not block the others.
-        fetched = _Fetched({}, {})
+        fetched = _Fetched({}, {}, set())
         for number, session in enumerate(sessions):
             part = {key: oid for key, oid in tips.items() if key.ledger == session}
             try:
                 some = self._some(part, f"quarantine-{number}")
             except RefusedError as exc:
-                some = _Fetched({}, dict.fromkeys(part, Rejection(exc.message)))
+                why = Rejection(exc.message)
+                some = _Fetched({}, dict.fromkeys(part, why), set())
             fetched.good.update(some.good)
             fetched.bad.update(some.bad)
+            fetched.had.update(some.had)
         return fetched
 
     def _near(self, tips: Mapping[RefKey, str], ours: frozenset[str]) -> list[str]:
@@ -215,11 +221,13 @@ class _Source:
             name=name,
             decrypt=self._decryption.open,
         )
+        exists = self._workspace.repository.objects.exists
+        had = {oid for oid in validated.good.values() if exists(bytes.fromhex(oid))}
         # Encrypted commits are kept beside the commits that they stand for.
         both = {*validated.good.values(), *(tips[key] for key in validated.good)}
         if both:
             copy(self._txn, validated.theirs.repository, both, ours)
-        return _Fetched(validated.good, validated.bad)
+        return _Fetched(validated.good, validated.bad, had)
 
 
 class _Adoption:
@@ -247,11 +255,11 @@ class _Adoption:
 
     def ledgers(self, theirs: Mapping[RefKey, str]) -> list[Outcome]:
         """Adopts the fetched ledgers; `theirs` are all that the remote has."""
-        good, bad = self._fetched
+        good, bad, _ = self._fetched
         new = ledgers.among(good)
         outcomes = ledgers.take_over(self._workspace, new, _branches(good))
         fit = {key: oid for key, oid in ledgers.among(theirs).items() if key not in bad}
-        outcomes += ledgers.note(self._workspace, self._txn, self._remote, fit)
+        outcomes += ledgers.note(self._workspace, self._txn, self._remote, fit, new)
         for key, oid in new.items():
             self._decryption.note(self._txn, key, oid)
         return outcomes + [
@@ -280,11 +288,20 @@ class _Adoption:
         outcome = self._pruned(key, oid, seen)
         if outcome is None:
             outcome = self._adopt(key, oid, rewound=rewound)
-        if fetched:
+        if fetched and not self._is_mere_claim(oid, seen):
             remember(self._txn, key.tracking_ref(self._remote), seen, oid)
         if rewound:
             self.rewound.append(outcome)
         return outcome
+
+    def _is_mere_claim(self, oid: str, seen: str | None) -> bool:
+        """Whether only the remote says that it has a checkpoint of ours (`sync.proven`)."""
+        theirs = self._store.checkpoint(oid) if oid in self._fetched.had else None
+        return (
+            theirs is not None
+            and theirs.origin.here
+            and not (seen is not None and self._store.holds(seen, theirs))
+        )
 
     def _pruned(self, key: BranchKey, oid: str, seen: str | None) -> Outcome | None:
         """Handles a branch that was pruned on one side; None if it was pruned on neither.

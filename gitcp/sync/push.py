@@ -16,7 +16,13 @@ from gitcp.store.store import Store
 from gitcp.sync import ledgers, push_forks, push_urls
 from gitcp.sync.adopt import remember
 from gitcp.sync.encrypting import encryption_for
-from gitcp.sync.outcome import CREATED, FAST_FORWARD, FORKED, REJECTED, Outcome
+from gitcp.sync.outcome import (
+    CREATED,
+    FAST_FORWARD,
+    PRUNED,
+    RE_ENCRYPTED,
+    Outcome,
+)
 from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget, Relay
 from gitcp.sync.tracking import tracked
 from gitcp.trust.trusted_remotes import Pulled
@@ -160,15 +166,15 @@ def _remember(
     tips: Mapping[RefKey, str],
     outcomes: Mapping[RefKey, Outcome],
 ) -> None:
-    """Notes the tips that the remote has now, as a pull would."""
+    """Notes the tips that were sent."""
     noted = tracked(workspace.repository.refs, remote, outcomes)
     moves = []
     for key, outcome in outcomes.items():
         if outcome.name != outcome.branch:
             # It is there only under another name.
             continue
-        sent = outcome.result in {CREATED, FAST_FORWARD} or outcome.commit == tips[key]
-        if sent and outcome.result not in {REJECTED, FORKED}:
+        # That it is up to date is a claim of the remote's (`sync.proven`).
+        if outcome.result in {CREATED, FAST_FORWARD, PRUNED, RE_ENCRYPTED}:
             seen = noted.get(key)
             if seen != tips[key]:
                 moves.append((key.tracking_ref(remote), seen, tips[key]))

@@ -19,6 +19,7 @@ from gitcp.secrets.policy import Gate
 from gitcp.sync.encrypting import PushEncryption
 from gitcp.sync.import_objects import limits_of
 from gitcp.sync.outcome import REJECTED, Outcome
+from gitcp.sync.proven import proven, published
 from gitcp.sync.push_policy import BEFORE, HIDDEN, Decider, RemoteTips, unreadable
 from gitcp.trust.trusted_remotes import spelled
 
@@ -319,7 +320,7 @@ class AddressPush:
         # From here on, the commit that an encrypted tip stands for replaces it, if known.
         plain = self._target.encryption.stand_for(advertised)
         known = self._history(refs) | self._remote.project(tips.values())
-        known |= frozenset(plain.values())
+        known |= proven(self._target.workspace, self._target.remote, plain)
         self._there = RemoteTips(advertised, plain, known)
         return self._there
 
@@ -332,18 +333,20 @@ class AddressPush:
     def _history(self, advertised: Mapping[str, str]) -> frozenset[str]:
         """Returns commits of the project that a remote has, judging by its branches.
 
-        A remote-tracking branch alone proves nothing: the address may have changed since.
+        A remote-tracking branch alone proves nothing: the address may have changed since. Nor
+        does a claim of what no remote-tracking branch has.
         """
         repository = self._target.workspace.repository
         tracked = f"refs/remotes/{self._target.remote}/"
         seen = repository.refs.list(tracked)
-        commits = set()
+        commits: set[str] = set()
+        claimed: set[str] = set()
         for ref, oid in advertised.items():
             if not ref.startswith(_HEADS):
                 continue
             if repository.objects.exists(bytes.fromhex(oid)):
-                commits.add(oid)
+                claimed.add(oid)
             elif before := seen.get(tracked + ref.removeprefix(_HEADS)):
                 # The branch has grown there; its tracked tip is an ancestor of the new tip.
                 commits.add(before)
-        return frozenset(commits)
+        return frozenset(commits | published(repository, claimed))
