@@ -25,6 +25,8 @@ from pathlib import Path
 _PATIENCE = 110.0
 # What stands below the line that one types in.
 _READY = b"Auto-approve"
+# Seconds before a line is sent again: a busy client takes two keys for two turns.
+_AGAIN = 10.0
 
 
 def _spoken(document: Path) -> list[dict]:
@@ -75,6 +77,7 @@ class _Typist:
     def __init__(self, prompt: str, document: Path) -> None:
         self._prompt, self._document = prompt, document
         self._typed = False
+        self._sent = -_AGAIN
         self._before = _spoken(document)
         self._hooks = _Hooks(document.parents[3])
         self.done = False
@@ -93,6 +96,10 @@ class _Typist:
             return b"\x03" if self.done else b"\r"
         if messages == self._before:
             # The first one may have come before the line was there to be sent.
+            now = time.monotonic()
+            if now - self._sent < _AGAIN:
+                return b""
+            self._sent = now
             return b"\r"
         if _is_answered(messages, self._prompt) and self._hooks.have_run():
             self.done = True
