@@ -39,7 +39,7 @@ def unsent(ann: Path) -> str:
 
 
 @pytest.mark.parametrize("ref", ["refs/heads/lie", "refs/gitcp/s/main/lie"])
-def test_what_a_server_claims_is_looked_through(ann, hub, ref):
+def test_what_a_server_claims_is_scanned(ann, hub, ref):
     claim(hub, ref, unsent(ann))
     assert "secret" in fails(ann, 24, "push")
     save(ann, b_py=b"more\n")
