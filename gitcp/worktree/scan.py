@@ -297,7 +297,7 @@ class Scan:
             found_now = self._place.stat(path)
             if found_now is not None and is_directory(found_now):
                 changed.append(path)
-            else:
+            elif found_now is None or not listing.is_alias(path, found_now):
                 again.add(path)
         unsure = self._tracked.unsure()
         self._listing.walk(

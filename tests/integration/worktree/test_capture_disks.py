@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gitcp.worktree import state
-from tests.integration.worktree.test_capture import Chaos, check
+from tests.integration.worktree.test_capture import LARGE, Chaos, check
 from tests.support.gitrepo import git, make_repo, write_files
 from tests.support.odddisk import needs_fuse, odd_disk, stop_clock
 from tests.support.snapshots import capture, captured, on_disk, reads
@@ -68,6 +68,16 @@ def test_a_rename_that_the_directory_does_not_show(tmp_path: Path, monkeypatch):
         same(repo)
         os.rename(repo / "d/e", repo / "d/E")
         os.rename(repo / "empty/inner", repo / "empty/Inner")
+        same(repo)
+
+
+def test_another_file_under_another_case_in_place_of_one_that_was_too_large(tmp_path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"d/x": b"x"})
+        (repo / "A").write_bytes(bytes(LARGE + 1))
+        assert check(repo).skipped
+        (repo / "A").unlink()
+        (repo / "a").symlink_to("d/x")
         same(repo)
 
 
