@@ -17,7 +17,7 @@ from tests.support.crypt import Key, encrypt_to, reads_with
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
 
-HOOK = Path(__file__).resolve().parents[3] / "hooks" / "update"
+HOOK = Path(__file__).resolve().parents[2] / "hooks" / "update"
 REF = "refs/gitcp/s/main/main"
 
 
