@@ -5,16 +5,18 @@ checkpoints that were made here say where a branch began.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from gitcp.errors import CorruptError, FormatTooNewError
 from gitcp.format.ledger import INTENT, LedgerCommit
 from gitcp.ledger.state import LedgerPoint
 from gitcp.names import encode
 from gitcp.project.workspace import Current
 from gitcp.steps.rewind import state_at
-from gitcp.store.checkpoint import Checkpoint
+from gitcp.store.retention import made_here
 from gitcp.store.store import Store
+
+if TYPE_CHECKING:
+    from gitcp.store.checkpoint import Checkpoint
 
 
 def from_before(
@@ -37,19 +39,13 @@ def _beginnings(store: Store, current: Current) -> list[LedgerPoint]:
         trailers = checkpoint.trailers
         if trailers.session != session:
             continue
-        if trailers.branch != branch and _is_ours(checkpoint):
-            first = next(filter(_is_ours, reversed(newer)), checkpoint)
+        if trailers.branch != branch and made_here(checkpoint):
+            first = next(filter(made_here, reversed(newer)), checkpoint)
             points.append(state_at(first)._replace(branch=checkpoint.branch))
             branch, newer = trailers.branch, []
         if trailers.branch == branch:
             newer.append(checkpoint)
     return points
-
-
-def _is_ours(checkpoint: Checkpoint) -> bool:
-    with suppress(CorruptError, FormatTooNewError):
-        return checkpoint.origin.here
-    return False
 
 
 def _begun(pages: Sequence[LedgerCommit], point: LedgerPoint) -> set[str]:

@@ -40,8 +40,11 @@ def pruned_there(store: Store, ours: Checkpoint, oid: str) -> PrunedThere | None
     theirs = store.checkpoint(oid)
     if theirs is None:
         return None
-    common = next((one for one in store.line(ours) if one.id == theirs.id), ours)
-    if not is_pruned_form(store, of=common.commit, line=oid):
+    common: Checkpoint | None = ours
+    # Theirs first: after a fast-forward our tip is found near the end of their line.
+    if all(one.id != ours.id for one in store.line(theirs)):
+        common = next((one for one in store.line(ours) if one.id == theirs.id), None)
+    if common is None or not is_pruned_form(store, of=common.commit, line=oid):
         return None
     return PrunedThere(ours, theirs, common)
 

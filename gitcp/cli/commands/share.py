@@ -204,7 +204,7 @@ def pull_command(
     gitcp checks everything before it accepts anything. Your files do not change; `gitcp
     restore` changes them. If a branch has diverged, theirs becomes a fork. If older
     checkpoints of a branch were pruned there, a pull removes them here only with --pruned,
-    or if you trust the remote (`gitcp trust`); else theirs becomes a fork, too.
+    or if you trust the remote (`gitcp trust`); else what is new there becomes a fork, too.
     """
     from gitcp.cli import documents
     from gitcp.cli.render import withheld_lines
