@@ -50,13 +50,17 @@ def _end(status: int) -> None:
     # Do not collect cycles: that would take a tenth of the time of a small save.
     gc.freeze()
     threading = sys.modules.get("threading")
-    if "click" in sys.modules or threading is None or threading.active_count() > 1:
-        sys.exit(status)
-    atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
+    slow = "click" in sys.modules or threading is None or threading.active_count() > 1
+    if not slow:
+        atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
     try:
         sys.stdout.flush()
         sys.stderr.flush()
     except (OSError, ValueError):
+        from gitcp.cli.streams import discard_unwritten
+
+        status = discard_unwritten(status)
+    if slow:
         sys.exit(status)
     os._exit(status)
 
@@ -83,7 +87,15 @@ def main(arguments: "Sequence[str]") -> int:
         # Scripts ask for it often, and click takes longer to load than to run.
         from gitcp._version import __version__
 
-        sys.stdout.write(f"gitcp {__version__}\n")
+        line = f"gitcp {__version__}\n"
+        try:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+        except OSError:
+            from gitcp.cli import boundary
+
+            out = boundary.output_for(arguments)
+            return boundary.run(out, lambda: out.raw(line.encode()))
         return 0
     if sys.platform == "win32":
         sys.stderr.write(

@@ -7,8 +7,8 @@ from typing import Any
 
 from gitcp import durable, notices
 from gitcp._version import __version__
-from gitcp.cli.emit import Output, drop_output, safe, safe_path, writing
-from gitcp.cli.streams import write
+from gitcp.cli.emit import Output, safe, safe_path, writing
+from gitcp.cli.streams import discard, write
 from gitcp.errors import (
     EffectsStandError,
     GitcpError,
@@ -56,7 +56,7 @@ def run(out: Output, work: Callable[[], Any]) -> int:
         if isinstance(exc, SystemExit) and COMPLETE in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
         # The reader of our output is gone; Python would report that again at exit.
-        drop_output()
+        discard(sys.stdout)
         return _CLOSED_PIPE
     except Exception as exc:  # noqa: BLE001  the boundary
         limit = _limit(exc)

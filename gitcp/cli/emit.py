@@ -5,14 +5,14 @@ import os
 import sys
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
 
 from gitcp import progress
 from gitcp.cli.progress_line import ProgressLine
-from gitcp.cli.streams import write
+from gitcp.cli.streams import discard, write
 from gitcp.errors import ConfirmationError, NothingToDoError, StorageError
 from gitcp.format.checkpoint import show_path
 
@@ -127,12 +127,6 @@ def _shown(text: str) -> str:
     return safe(unstyled(text))
 
 
-def _say(raw: bytes) -> None:
-    """Prints to stderr; does not fail if stderr cannot be written."""
-    with suppress(OSError):
-        write(raw + b"\n", err=True)
-
-
 def _encoded(document: Any) -> bytes:
     """Returns a document as JSON; bytes of an argument that are no text are escaped."""
     try:
@@ -174,17 +168,12 @@ def writing() -> Iterator[None]:
         raise
     except OSError as exc:
         # At exit Python would try to write the buffer, and report the error again.
-        drop_output()
+        discard(sys.stdout)
         raise StorageError(
             f"the output cannot be written: {exc.strerror}",
             hint="the command itself may have succeeded: `gitcp log` shows what was"
             " saved",
         ) from exc
-
-
-def drop_output() -> None:
-    """Discards all further output."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 _ANSWERS = " [y/N/d=diff]: "
@@ -306,7 +295,7 @@ class Output:
             with writing():
                 write(raw + b"\n")
             return
-        _say(raw)
+        write(raw + b"\n", err=True)
 
     def confirm(
         self, question: str, *, yes: bool, diff: Callable[[], None] | None = None

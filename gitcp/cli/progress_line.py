@@ -2,7 +2,6 @@
 
 import sys
 import time
-from contextlib import suppress
 
 from gitcp.cli.streams import write
 
@@ -47,6 +46,4 @@ class ProgressLine:
 
 
 def _draw(text: str) -> None:
-    # The terminal may be gone, which must not make the command fail.
-    with suppress(OSError):
-        write(f"\r{text}\x1b[K".encode("utf-8", "backslashreplace"), err=True)
+    write(f"\r{text}\x1b[K".encode("utf-8", "backslashreplace"), err=True)

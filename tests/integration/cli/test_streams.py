@@ -14,14 +14,14 @@ from tests.support.inprocess import ok
 
 
 def shell(
-    repo: Path, command: str, redirect: str
+    repo: Path, command: str, redirect: str, unbuffered: str = ""
 ) -> subprocess.CompletedProcess[bytes]:
     """Runs gitcp by a shell, which can do to its streams what Python cannot."""
     argv = [os.fsdecode(arg) for arg in gitcp_argv(*command.split())]
     return subprocess.run(
         ["sh", "-c", f'"$@" {redirect}', "sh", *argv],
         cwd=repo,
-        env=gitcp_environment(),
+        env=gitcp_environment({"PYTHONUNBUFFERED": unbuffered}),
         capture_output=True,
         check=False,
     )
@@ -38,20 +38,28 @@ def test_a_closed_stream_is_an_empty_one(repo, redirect):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_disk_behind_the_output_is_no_bug(repo):
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_the_output_is_no_bug(repo, unbuffered):
+    """Python exits with 120 if it still has text for a stream that cannot be written."""
     ok(repo, "save")
     (repo / "README.md").write_bytes(b"wreck")
-    for command in ("log", "log --json", "cat 1 README.md", "restore -y 1"):
-        done = shell(repo, command, ">/dev/full")
+    for command in (
+        "log",
+        "log --json",
+        "cat 1 README.md",
+        "--version",
+        "restore -y 1",
+    ):
+        done = shell(repo, command, ">/dev/full", unbuffered)
         assert done.returncode == 20
         assert b"the output cannot be written: No space left on device" in done.stderr
         assert b"Traceback" not in done.stderr
         assert b"Exception ignored" not in done.stderr
     # It was done all the same.
     assert (repo / "README.md").read_bytes() == b"# A project\n"
-    assert shell(repo, "undo -y", ">/dev/full 2>/dev/full").returncode == 20
+    assert shell(repo, "undo -y", ">/dev/full 2>/dev/full", unbuffered).returncode == 20
     assert (repo / "README.md").read_bytes() == b"wreck"
-    assert shell(repo, "show nothing", "2>/dev/full").returncode == 13
+    assert shell(repo, "show nothing", "2>/dev/full", unbuffered).returncode == 13
 
 
 @pytest.mark.parametrize(
