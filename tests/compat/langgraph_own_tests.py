@@ -1,9 +1,9 @@
 """Runs LangGraph's own tests with GitcpSaver in the place of its SQLite checkpointer.
 
-    python -m tests.compat.langgraph_own_tests LANGGRAPH_SOURCE [--tag TAG] [TEST.py ...]
+    python -m tests.compat.langgraph_own_tests RELEASE [TEST.py ...]
 
-LANGGRAPH_SOURCE is a clone of LangGraph's repository. An environment of its own gets the
-release of the tag, what its tests need, and this checkout. Each test that takes a
+The source distribution of each release of LangGraph holds its tests. An environment of its
+own gets the release, what its tests need, and this checkout. Each test that takes a
 checkpointer from SQLite runs four times: with SQLite's saver, which is the control, and
 with GitcpSaver; with LANGGRAPH_STRICT_MSGPACK unset and set. Results that differ from
 the control are printed and make the exit status 1. This takes some twenty minutes on
@@ -16,12 +16,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import subprocess
 import sys
-import tarfile
 import tempfile
-from io import BytesIO
 from pathlib import Path
 
 from tests.compat.own_tests import results
@@ -60,27 +57,28 @@ async def _checkpointer_sqlite_aio():
 """
 
 
-def unpack(source: Path, tag: str, to: Path) -> Path:
-    """Writes LangGraph's files of a tag and returns its package's directory."""
-    raw = subprocess.run(
-        ["git", "-C", source, "archive", tag, "libs/langgraph"],
-        check=True,
-        stdout=subprocess.PIPE,
-    ).stdout
-    with tarfile.open(fileobj=BytesIO(raw)) as archive:
-        archive.extractall(to, filter="data")
-    return to / "libs" / "langgraph"
-
-
-def environment(where: Path, package: Path) -> Path:
+def environment(where: Path, release: str) -> Path:
     """Makes the environment and returns its python."""
-    text = (package / "pyproject.toml").read_text()
-    (version,) = re.findall(r'^version = "([^"]+)"', text, re.MULTILINE)
     subprocess.run([sys.executable, "-m", "venv", where], check=True)
-    wanted = [f"langgraph=={version}", *_NEEDS, f"{Path.cwd()}[langgraph]"]
-    pip = str(where / "bin" / "pip")
-    subprocess.run([pip, "install", "-q", *wanted], check=True)
-    return where / "bin" / "python"
+    python = where / "bin" / "python"
+    wanted = [f"langgraph=={release}", *_NEEDS, f"{Path.cwd()}[langgraph]"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
+    return python
+
+
+def tests_of(release: str, python: Path, to: Path) -> Path:
+    """Fetches a release's source distribution and returns its directory, without sources.
+
+    They would be imported before the installed release.
+    """
+    fetch = ["pip", "download", "-q", "--no-deps", "--no-binary", "langgraph"]
+    name = f"langgraph-{release}"
+    subprocess.run(
+        [python, "-m", *fetch, "-d", to, f"langgraph=={release}"], check=True
+    )
+    subprocess.run(["tar", "-C", to, "-xzf", to / f"{name}.tar.gz"], check=True)
+    (to / name / "langgraph").rename(to / name / "sources")
+    return to / name
 
 
 def run(
@@ -107,16 +105,13 @@ def run(
 def main() -> int:
     """Runs the tests and returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("source", type=Path)
+    parser.add_argument("release")
     parser.add_argument("tests", nargs="*")
-    parser.add_argument("--tag", default="HEAD")
     given = parser.parse_args()
     differ = 0
     with tempfile.TemporaryDirectory() as scratch:
-        package = unpack(given.source, given.tag, Path(scratch))
-        # Its own sources would be imported before the installed release.
-        (package / "langgraph").rename(package / "sources")
-        python = environment(Path(scratch, "venv"), package)
+        python = environment(Path(scratch, "venv"), given.release)
+        package = tests_of(given.release, python, Path(scratch))
         fixtures = package / "tests" / "conftest_checkpointer.py"
         original = fixtures.read_text()
         for strict in (False, True):
