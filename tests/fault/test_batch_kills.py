@@ -136,15 +136,20 @@ def by_progress(killed: Killed, every: int) -> Callable[[], bool]:
     return due
 
 
-def each_second() -> Callable[[], bool]:
-    """Due each second by the clock, whatever was done meanwhile."""
-    last = time.monotonic()
+def each_second(killed: Killed) -> Callable[[], bool]:
+    """Due each second by the clock, in which a busy machine may not even start the program.
+
+    So the time grows for as long as no effect is made in it.
+    """
+    last, seconds, seen = time.monotonic(), 1.0, 0
 
     def due() -> bool:
-        nonlocal last
-        if time.monotonic() - last < 1:
+        nonlocal last, seconds, seen
+        if time.monotonic() - last < seconds:
             return False
-        last += 1
+        made = len(killed.lines("charged"))
+        seconds = 1.0 if made > seen else 1.1 * seconds
+        last, seen = time.monotonic(), made
         return True
 
     return due
@@ -161,7 +166,7 @@ def test_kills_of_workers_and_of_the_program_repeat_no_effect(repo):
 @pytest.mark.timeout(900)
 def test_kills_each_second_repeat_no_effect_of_20000(repo):
     killed = Killed(repo, 20_000)
-    unknown = killed.run(each_second())
+    unknown = killed.run(each_second(killed))
     assert killed.parents >= 2
     assert killed.others >= 2
     killed.check(unknown)
@@ -206,7 +211,7 @@ def test_kills_each_second_on_dask_repeat_no_effect_of_20000(repo, cluster):
         ]
 
     killed = Killed(repo, 20_000, cluster.scheduler_address, workers=workers)
-    unknown = killed.run(each_second())
+    unknown = killed.run(each_second(killed))
     assert killed.parents + killed.others >= 20
     assert len(cluster.workers) == 8
     killed.check(unknown)
