@@ -48,6 +48,8 @@ class Dispatch(Generic[T]):
         else:
             self._make = executor
             self._executor = executor()
+        if self._executor is not None:
+            worker.accompany(self._executor)
         self._ended: SimpleQueue[Future[bytes]] = SimpleQueue()
         self._here: list[Chunk[T]] = []
         self._out: dict[Future[bytes], tuple[Chunk[T], Executor]] = {}
@@ -134,6 +136,7 @@ class Dispatch(Generic[T]):
             raise error
         broken.shutdown(wait=False, cancel_futures=True)
         self._executor = self._make()
+        worker.accompany(self._executor)
 
 
 def _numbers(chunk: Chunk[Any]) -> str:

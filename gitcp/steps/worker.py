@@ -8,6 +8,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
 from gitcp.errors import StepUnknownError
@@ -58,16 +59,14 @@ class Handed:
 
 def work(handed: Handed) -> bytes:
     """Returns the pickled `Outcome` of a chunk."""
-    child = _is_child_of(handed.process)
-    if child:
-        _end_with(handed.process)
+    is_alive = _end_with(handed.process)
     known = None
     if handed.briefing is not None:
         known = BriefedSteps(pickle.loads(handed.briefing))  # noqa: S301
     outcome = Outcome([], [])
     for place, one in enumerate(handed.records):
         with _busy:
-            if child and os.getppid() != handed.process:
+            if not is_alive():
                 # Another process will run the remaining records.
                 os._exit(1)
             outcome = _call(
@@ -160,30 +159,58 @@ def _sendable(error: BaseException) -> BaseException:
 # --- the end of a worker whose parent was killed -----------------------------------------
 
 _busy = threading.RLock()
-_watched: set[int] = set()
+# By the process id of this process, which may be a fork of one that is watched.
+_watched: dict[int, Callable[[], bool]] = {}
 
 
-def _is_child_of(process: int) -> bool:
-    """Whether the process of the batch started this process as a worker."""
-    parent = multiprocessing.parent_process()
-    return parent is not None and parent.pid == process
+def accompany(executor: Executor) -> None:
+    """Makes the processes of a pool end if this process is killed.
 
-
-def _end_with(process: int) -> None:
-    """Ends this process after the current record, once its parent is gone.
-
-    Workers of `ProcessPoolExecutor` wait for their parent for ever. They would continue with
-    the chunks that it handed out, next to the program that was started in its place.
+    They wait for it for ever, with its output open, until they are handed a chunk. Those
+    that run already learn of it by their next chunk.
     """
-    if os.getpid() in _watched:
+    process = sys.modules.get("concurrent.futures.process")
+    if process is None or not isinstance(executor, process.ProcessPoolExecutor):
         return
-    _watched.add(os.getpid())
-    threading.Thread(target=_watch, args=(process,), daemon=True).start()
+    # A pool that was made has no public way to add to its initializer.
+    if getattr(executor, "_initializer", _begin) is not _begin:
+        given = os.getpid(), executor._initializer, executor._initargs  # noqa: SLF001
+        executor._initializer, executor._initargs = _begin, given  # noqa: SLF001
 
 
-def _watch(process: int) -> None:
+def _begin(
+    process: int, initializer: Callable[..., object] | None, arguments: tuple[Any, ...]
+) -> None:
+    """Initializes a worker that `process` started, as its pool was told to."""
+    _end_with(process)
+    if initializer is not None:
+        initializer(*arguments)
+
+
+def _end_with(process: int) -> Callable[[], bool]:
+    """Ends this process after the current record, once the process of the batch is gone.
+
+    Workers of `ProcessPoolExecutor` wait for it for ever. They would continue with the
+    chunks that it handed out, next to the program that was started in its place. Returns
+    whether it is alive; always true in a worker that it did not start.
+    """
+    is_alive = _watched.get(os.getpid())
+    if is_alive is None:
+        parent = multiprocessing.parent_process()
+        if parent is None or parent.pid != process:
+            return lambda: True
+        # What multiprocessing watches is open in the workers that were forked later, too;
+        # but the parent of a worker may be a server, which forked it for the process.
+        is_child = os.getppid() == process
+        is_alive = (lambda: os.getppid() == process) if is_child else parent.is_alive
+        _watched[os.getpid()] = is_alive
+        threading.Thread(target=_watch, args=(is_alive,), daemon=True).start()
+    return is_alive
+
+
+def _watch(is_alive: Callable[[], bool]) -> None:
     pause = threading.Event()
-    while os.getppid() == process:
+    while is_alive():
         pause.wait(_LOOK)
     with _busy:
         os._exit(1)

@@ -137,19 +137,27 @@ def by_progress(killed: Killed, every: int) -> Callable[[], bool]:
 
 
 def each_second(killed: Killed) -> Callable[[], bool]:
-    """Due each second by the clock, in which a busy machine may not even start the program.
+    """Due each second by the clock, if that is long enough to start the program.
 
-    So the time grows for as long as no effect is made in it.
+    A busy machine needs longer to start it. There, three times in four, it is due after
+    twice the time that the next effect took.
     """
-    last, seconds, seen = time.monotonic(), 1.0, 0
+    chance = random.Random(19)
+    log = killed.repo.parent / "charged"
+    last, made = time.monotonic(), 0
+    took: float | None = None
+    patient = True
 
     def due() -> bool:
-        nonlocal last, seconds, seen
-        if time.monotonic() - last < seconds:
+        nonlocal last, made, took, patient
+        passed = time.monotonic() - last
+        now = log.stat().st_size if log.exists() else 0
+        if took is None and now > made:
+            took = passed
+        if passed < 1 or (patient and (took is None or passed < 2 * took)):
             return False
-        made = len(killed.lines("charged"))
-        seconds = 1.0 if made > seen else 1.1 * seconds
-        last, seen = time.monotonic(), made
+        last, made, took = time.monotonic(), now, None
+        patient = chance.randrange(4) > 0
         return True
 
     return due
