@@ -182,9 +182,10 @@ def _begin(
     process: int, initializer: Callable[..., object] | None, arguments: tuple[Any, ...]
 ) -> None:
     """Initializes a worker that `process` started, as its pool was told to."""
-    _end_with(process)
     if initializer is not None:
+        # It may fork, so it comes before the thread.
         initializer(*arguments)
+    _end_with(process)
 
 
 def _end_with(process: int) -> Callable[[], bool]:
