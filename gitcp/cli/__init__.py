@@ -50,8 +50,12 @@ def _end(status: int) -> None:
     # Do not collect cycles: that would take a tenth of the time of a small save.
     gc.freeze()
     threading = sys.modules.get("threading")
-    slow = "click" in sys.modules or threading is None or threading.active_count() > 1
-    if not slow:
+    at_once = (
+        "click" not in sys.modules
+        and threading is not None
+        and threading.active_count() == 1
+    )
+    if at_once:
         atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
     try:
         sys.stdout.flush()
@@ -60,9 +64,9 @@ def _end(status: int) -> None:
         from gitcp.cli.streams import discard_unwritten
 
         status = discard_unwritten(status)
-    if slow:
-        sys.exit(status)
-    os._exit(status)
+    if at_once:
+        os._exit(status)
+    sys.exit(status)
 
 
 def _open_streams() -> None:

@@ -6,8 +6,8 @@ The source distribution of each release of LangGraph holds its tests. An environ
 own gets the release, what its tests need, and this checkout. Each test that takes a
 checkpointer from SQLite runs four times: with SQLite's saver, which is the control, and
 with GitcpSaver; with LANGGRAPH_STRICT_MSGPACK unset and set. Results that differ from
-the control are printed and make the exit status 1. This takes some twenty minutes on
-two idle cores and needs a package index, so it is no part of the suite. One test asserts
+the control are printed and make the exit status 1. This takes some ten minutes on
+two cores and needs a package index, so it is no part of the suite. One test asserts
 how many tenths of a second pass (`test_stream_subgraphs_during_execution`): it may differ
 on a machine that is busy, as the control's store is in memory.
 """

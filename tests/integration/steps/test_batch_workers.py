@@ -303,9 +303,9 @@ import gitcp
 def announce(workers):
     (workers / str(os.getpid())).touch()
 
-def work(workers, all, program, number):
+def work(workers, started, program, number):
     if not (workers / "killed").exists():
-        while len(list(workers.iterdir())) < all:
+        while len(list(workers.iterdir())) < started:
             time.sleep(0.01)
         (workers / "killed").touch()
         os.kill(program, signal.SIGKILL)
