@@ -29,6 +29,7 @@ from tests.support.gitrepo import tree_bytes
 from tests.support.hostile import Mallory, Session, places, replaced, text_of, values
 from tests.support.hostile_records import CLIENTS, DESCRIBED, OTHERS, ROWS, TIME
 from tests.support.inprocess import invoke, ok
+from tests.support.terminal import without_progress
 
 RECORD: dict[str, Any] = {
     "id": "0123456789ab",
@@ -276,8 +277,7 @@ def at_a_terminal(cwd: Path, *args: str) -> tuple[int, str]:
     out.flush()
     err.flush()
     text = b"".join(one.getvalue() for one in buffers).decode("utf-8", "replace")
-    # gitcp's own line of progress.
-    return status, text.replace("\r", "").replace("\x1b[K", "")
+    return status, without_progress(text)
 
 
 class Scene:

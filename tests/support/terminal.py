@@ -66,6 +66,11 @@ def on_screen(repo: Path, *args: str, answers: bytes = b"") -> tuple[int, str]:
     return status, shown.decode("utf-8", "replace")
 
 
+def without_progress(text: str) -> str:
+    """What was written to a terminal, without what steers gitcp's own line of progress."""
+    return re.sub("\r([^\x00-\x1f]*)\x1b\\[K", r"\1", text)
+
+
 def screen(text: str) -> str:
     """What a terminal shows in the end of what was written to it."""
     lines, column = [""], 0

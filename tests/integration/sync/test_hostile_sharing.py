@@ -26,7 +26,7 @@ from tests.support.gitrepo import (
     write_files,
 )
 from tests.support.inprocess import fails, invoke, ok, partly
-from tests.support.terminal import on_screen
+from tests.support.terminal import on_screen, without_progress
 
 # --- nothing steers a terminal -------------------------------------------------------
 
@@ -111,7 +111,7 @@ def test_no_command_passes_on_what_steers_a_terminal(bob, poisoned, hub):
                 word.format(**poisoned)
                 for word in [command, *ARGUMENTS.get(command, []), *extra]
             ]
-            said = on_screen(bob, *args)[1]
+            said = without_progress(on_screen(bob, *args)[1])
             found = STEERING.search(said)
             assert found is None, (command, extra, said[max(0, found.start() - 80) :])
             seen += "canary" in said or "title" in said
@@ -124,9 +124,8 @@ def test_what_a_remote_says_does_not_steer_either(ann, hub):
     hook.write_text(f"#!/bin/sh\ncat <<'X' >&2\n{EVIL}\nX\nexit 1\n")
     hook.chmod(0o755)
     save(ann, a_py=b"2")
-    said = on_screen(ann, "push")[1]
-    # gitcp itself goes back to the start of the line, for progress.
-    assert STEERING.search(said.replace("\r", "").replace("\x1b[K", "")) is None, said
+    said = without_progress(on_screen(ann, "push")[1])
+    assert STEERING.search(said) is None, said
 
 
 # --- nothing given as a name is taken for something else -------------------------------
