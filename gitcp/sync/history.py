@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from gitcp.format.commit import purged, unpruned
 from gitcp.store.checkpoint import Checkpoint
 from gitcp.store.store import Store
+from gitcp.trust.trusted_remotes import Pulled, Trusting
 
 
 def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
@@ -30,9 +31,9 @@ def is_pruned_form(store: Store, *, of: str, line: str) -> bool:
 def goes_back(store: Store, seen: str, oid: str) -> bool:
     """Whether a remote rewound a branch: the line of `oid` lacks its earlier tip `seen`.
 
-    A pruned branch does not count. Both are commits that are here.
+    A pruned branch does not count, nor one whose tip was purged here, as it is not fetched.
     """
-    if seen == oid:
+    if seen == oid or not store.repository.objects.exists(bytes.fromhex(oid)):
         return False
     before, start = store.checkpoint(seen), store.checkpoint(oid)
     if before is None or start is None:
@@ -45,12 +46,17 @@ def goes_back(store: Store, seen: str, oid: str) -> bool:
 def was_purged(store: Store, old: str, line: str) -> bool:
     """Whether a commit was purged, and a commit on the line below a tip replaces it.
 
-    The old one is not here any more. The line has to be our own: the claim of a line that
-    was made elsewhere is not proof.
+    The old one is not here any more. The line has to be our own. A commit on it that a pull
+    brought counts only if the user trusts where it came from.
     """
     start = store.checkpoint(line)
-    return start is not None and any(
-        old in purged(one.raw) for one in store.line(start)
+    claims = (
+        one
+        for one in (() if start is None else store.line(start))
+        if old in purged(one.raw)
+    )
+    return any(
+        one.commit not in Pulled(store) or Trusting(store).covers(one) for one in claims
     )
 
 

@@ -108,7 +108,7 @@ def remote_sessions(
 def _here(workspace: Workspace, ours: str | None, theirs: str, seen: str | None) -> str:
     store = workspace.store
     exists = workspace.repository.objects.exists(bytes.fromhex(theirs))
-    if seen is not None and exists and goes_back(store, seen, theirs):
+    if seen is not None and goes_back(store, seen, theirs):
         return "taken-back"
     if ours is None:
         return "new"

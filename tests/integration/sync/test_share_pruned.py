@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from gitcp.errors import CorruptError
+from gitcp.format.commit import with_purged
 from gitcp.project.workspace import open_workspace
 from gitcp.sync import pull
 from gitcp.sync.history import was_purged
@@ -323,6 +324,43 @@ def test_remote_sessions_tell_what_was_purged_here_alone(ann, hub):
     assert results(ann, "pull")["main/main"][0] == "up-to-date"
     ok(ann, "push", "--pruned")
     assert here(ann) == "same"
+
+
+def purge_claim(ann, hub, bob) -> str:
+    """Bob has pulled a line that says it purged a commit of Ann's; the remote has that again."""
+    save(ann, a_py=b"1")
+    ok(ann, "push")
+    ok(bob, "pull")
+    save(ann, a_py=b"2")
+    ok(ann, "push")
+    real = git_line(ann, "rev-parse", REF)
+    git(ann, "update-ref", REF, f"{REF}~1")
+    other = save(ann, a_py=b"other")["commit"]
+    claim = with_purged(git(ann, "cat-file", "commit", other), real)
+    made = git(ann, "hash-object", "-t", "commit", "-w", "--stdin", input=claim)
+    line = made.strip().decode()
+    git(ann, "push", "-q", "--force", "origin", f"{line}:{REF}")
+    ok(bob, "pull")
+    assert git_line(bob, "rev-parse", REF) == line
+    git(hub, "update-ref", REF, real)
+    return real
+
+
+def test_a_claim_of_a_purge_hides_nothing(ann, hub, bob):
+    real = purge_claim(ann, hub, bob)
+    assert here(bob) == "behind"
+    assert results(bob, "push", "--pruned")["main/main"][0] == "up-to-date"
+    assert results(bob, "pull")["main/main"] == ("forked", "main~origin")
+    assert real.encode() in refs(bob)
+    fails(bob, 3, "push", "--pruned")
+    assert git_line(hub, "rev-parse", REF) == real
+
+
+def test_whom_the_user_trusts_may_say_that_it_was_purged(ann, hub, bob):
+    purge_claim(ann, hub, bob)
+    ok(bob, "trust", "origin")
+    assert here(bob) == "pruned"
+    assert results(bob, "pull")["main/main"][0] == "up-to-date"
 
 
 def test_a_prune_while_a_pull_looks_at_the_branch_is_seen(ann, bob, monkeypatch):
