@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import random
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +29,6 @@ from tests.support.gitrepo import (
     commit_all,
     git,
     git_line,
-    gitcp_environment,
     tree_bytes,
 )
 from tests.support.graphs import chain, everything, opened
@@ -569,68 +565,6 @@ def test_many_tasks_append_to_many_sessions_at_once(store):
             assert sorted(each["n"] for each in found) == list(range(6)), name
 
     run(work())
-
-
-WRITER = """
-import asyncio, sys
-from gitcp.adapters.claude_sdk import GitcpSessionStore
-path, who, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-key = {"project_key": "p", "session_id": "s"}
-async def work():
-    store = GitcpSessionStore(path)
-    for number in range(count):
-        mine = {"type": "x", "uuid": f"{who}-{number}", "who": who, "n": number}
-        shared = {"type": "x", "uuid": f"shared-{number}", "n": number}
-        await store.append(key, [mine, shared])
-        print(number, flush=True)
-asyncio.run(work())
-"""
-
-
-def start(place: Path, who: str, count: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(place), who, str(count)],
-        env=gitcp_environment(),
-        stdout=subprocess.PIPE,
-    )
-
-
-def test_several_processes_append_to_one_session(place):
-    """They start on a directory that is not there yet."""
-    writers = [start(place, who, 15) for who in "abc"]
-    for writer in writers:
-        writer.communicate()
-        assert writer.returncode == 0
-    found = run(GitcpSessionStore(place).load({"project_key": "p", "session_id": "s"}))
-    for who in "abc":
-        assert [one["n"] for one in found if one.get("who") == who] == list(range(15))
-    shared = [one["n"] for one in found if "who" not in one]
-    assert sorted(shared) == list(range(15))
-    assert git(place, "fsck", "--strict", "--no-dangling") == b""
-
-
-def test_what_was_acknowledged_survives_a_kill(place):
-    """Killed at a moment of chance, again and again, on one store."""
-    chance = random.Random(7)
-    key: Any = {"project_key": "p", "session_id": "s"}
-    found: Any = None
-    for attempt in range(4):
-        writer = start(place, f"w{attempt}", 10_000)
-        assert writer.stdout is not None
-        acknowledged = -1
-        for _ in range(chance.randint(1, 12)):
-            acknowledged = int(writer.stdout.readline())
-        writer.kill()
-        writer.communicate()
-        found = run(GitcpSessionStore(place).load(key))
-        mine = [one["n"] for one in found if one.get("who") == f"w{attempt}"]
-        assert mine == list(range(len(mine)))
-        assert len(mine) > acknowledged
-    git(place, "gc", "--quiet", "--prune=now")
-    assert run(GitcpSessionStore(place).load(key)) == found
-    assert git(place, "fsck", "--strict", "--no-dangling") == b""
-    run(GitcpSessionStore(place).append(key, [entry(1)]))
-    assert not list((place / "refs").rglob("*.lock"))
 
 
 def test_an_append_reads_and_writes_what_is_new(store, place, monkeypatch):

@@ -1,10 +1,7 @@
 """The Python interface, as docs/python.md shows it."""
 
-import os
-import signal
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -125,33 +122,6 @@ def test_a_batch_resumes_after_the_last_saved_record(repo):
         seen += list(batch)
     assert seen == list(range(10))
     assert newest(session).position == {"offset": 10}
-
-
-_PIPELINE = """
-    import os, sys, gitcp
-    session = gitcp.open(sys.argv[1]).session("pipe")
-    with session.batch(range(2_000), every=50) as batch:
-        for record in batch:
-            with open(sys.argv[2], "a") as log:
-                log.write(f"{record}\\n")
-"""
-
-
-def test_a_killed_batch_repeats_at_most_what_was_not_saved(repo, tmp_path):
-    log = tmp_path / "processed"
-    argv = [sys.executable, "-P", "-c", textwrap.dedent(_PIPELINE), str(repo), str(log)]
-    for wanted in (300, 700, 1_200):
-        with subprocess.Popen(argv, env=gitcp_environment()) as process:
-            while process.poll() is None:
-                count = log.read_bytes().count(b"\n") if log.exists() else 0
-                if count >= wanted:
-                    os.kill(process.pid, signal.SIGKILL)
-                    break
-    subprocess.run(argv, check=True, env=gitcp_environment())
-    done = [int(line) for line in log.read_text().split()]
-    assert sorted(set(done)) == list(range(2_000))
-    # Each kill may repeat the records since the last save, and no more.
-    assert len(done) - 2_000 <= 3 * 50
 
 
 def test_a_position_comes_back_as_it_was_given(repo):

@@ -7,8 +7,6 @@ import multiprocessing
 import os
 import pickle
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import (
     BrokenExecutor,
@@ -24,7 +22,6 @@ from typing import Any
 import pytest
 
 import gitcp
-from tests.support.gitrepo import PATIENCE, gitcp_environment
 
 FORK = multiprocessing.get_context("fork")
 
@@ -290,59 +287,6 @@ def test_a_killed_parent_is_resumed_with_another_number_of_workers(repo, tmp_pat
     assert all(found[number] == number * number for number in found)
     # Some ran in the first process and are not in its position: no effect is repeated.
     assert effects(log) == list(range(12))
-
-
-PROGRAM = """
-import multiprocessing, os, signal, sys, time
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from pathlib import Path
-
-import gitcp
-
-def announce(workers):
-    (workers / str(os.getpid())).touch()
-
-def work(workers, started, program, number):
-    if not (workers / "killed").exists():
-        while len(list(workers.iterdir())) < started:
-            time.sleep(0.01)
-        (workers / "killed").touch()
-        os.kill(program, signal.SIGKILL)
-    return number * number
-
-if __name__ == "__main__":
-    method, workers = sys.argv[1], Path(sys.argv[2])
-    context = multiprocessing.get_context(method)
-    pool = partial(ProcessPoolExecutor, 3, context, announce, (workers,))
-    # A pool starts all its workers at once only if it forks them.
-    square = partial(work, workers, 3 if method == "fork" else 1, os.getpid())
-    with gitcp.open(".").session("pipe").batch(range(4), executor=pool) as batch:
-        print(sorted(batch.map(square, chunksize=4)))
-"""
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-def test_workers_end_with_a_killed_program(repo, tmp_path, method):
-    """They hold its output open, so what reads that would wait for ever.
-
-    Two of the three that are forked are never handed a record. A worker that a server of
-    forks started is not the program's child; it works all the same.
-    """
-    script, workers = tmp_path / "program.py", tmp_path / "workers"
-    script.write_text(PROGRAM)
-    workers.mkdir()
-    done = [
-        subprocess.run(
-            [sys.executable, script, method, workers],
-            cwd=repo, env=gitcp_environment(), capture_output=True, check=False,
-            timeout=PATIENCE,
-        )
-        for _ in range(2)
-    ]  # fmt: skip
-    assert done[0].returncode == -signal.SIGKILL
-    assert (done[1].returncode, done[1].stderr) == (0, b"")
-    assert done[1].stdout == b"[(0, 0), (1, 1), (2, 4), (3, 9)]\n"
 
 
 def test_steps_on_files_are_refused_in_workers(repo):
