@@ -289,12 +289,19 @@ def _check_paths(
 def _kept_by_another_name(
     root: Root, steps: FilePlan, target: Side, read: ReadTree
 ) -> Iterator[Left]:
-    """Yields files that a plan would remove, but the target holds in another spelling."""
+    """Yields files that a plan would remove, but the target holds in another spelling.
+
+    A repository inside is not held: no restore brings it back, in whatever spelling.
+    """
     going = [step.path for step in steps.steps if step.action == plan.DELETE]
     if not going or not spelling.folds(root):
         return
     written = {step.path for step in steps.steps if step.after is not None}
-    held = {spelling.key(path): path for path, _ in tree.walk(target.tree, read)}
+    held = {
+        spelling.key(path): path
+        for path, entry in tree.walk(target.tree, read)
+        if entry.mode != tree.GITLINK
+    }
     for path in going:
         other = held.get(spelling.key(path))
         # A disk that ignores case may keep two Unicode forms; then it lists both.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from tests.support.gitrepo import make_repo
@@ -42,6 +43,23 @@ def test_a_directory_replaces_a_file_in_another_spelling(tmp_path):
         ok(repo, "save")
         after = on_disk(repo)
         ok(repo, "restore", "1", "--yes")
+        assert on_disk(repo) == before
+        ok(repo, "undo", "--yes")
+        assert on_disk(repo) == after
+
+
+def test_a_repository_in_another_spelling_keeps_no_file(tmp_path: Path):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"b": b"1"})
+        make_repo(repo / "A", {"inner": b"2"})
+        ok(repo, "save")
+        shutil.rmtree(repo / "A")
+        before = on_disk(repo)
+        (repo / "a").write_bytes(b"3")
+        ok(repo, "save")
+        after = on_disk(repo)
+        restored = ok(repo, "restore", "1", "--yes")
+        assert [left["path"] for left in restored["left"]] == ["A"]
         assert on_disk(repo) == before
         ok(repo, "undo", "--yes")
         assert on_disk(repo) == after
