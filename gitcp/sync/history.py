@@ -50,13 +50,12 @@ def was_purged(store: Store, old: str, line: str) -> bool:
     brought counts only if the user trusts where it came from.
     """
     start = store.checkpoint(line)
-    claims = (
-        one
-        for one in (() if start is None else store.line(start))
-        if old in purged(one.raw)
-    )
+    if start is None:
+        return False
+    pulled, trusting = Pulled(store), Trusting(store)
     return any(
-        one.commit not in Pulled(store) or Trusting(store).covers(one) for one in claims
+        old in purged(one.raw) and (one.commit not in pulled or trusting.covers(one))
+        for one in store.line(start)
     )
 
 
