@@ -277,6 +277,5 @@ def test_what_its_agent_records_in_its_shell_is_the_session_s(project):
     session = project.turn("record it")
     noted = json.loads((project.top / "noted").read_bytes())
     assert (noted["agent"], noted["agent_session"]) == ("opencode", session)
-    found = project.gitcp("log", "--full")["checkpoints"]
-    ends = [one for one in found if one["trigger"] == "turn-end"]
-    assert ends[0]["decisions"] == 1
+    (end,) = project.ends(1)
+    assert end["decisions"] == 1
