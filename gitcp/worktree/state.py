@@ -13,7 +13,7 @@ from gitcp.format.oid import ObjectFormat
 from gitcp.worktree.clock import Clock, Reading
 from gitcp.worktree.databases import Known
 
-_VERSION = 4
+_VERSION = 5
 # Beyond this many remembered paths, writing the index is the cheaper way.
 _FOLD_AT = 1_000
 # Files that git tracks though it ignores them, up to this number, stay remembered: a

@@ -41,8 +41,9 @@ class TrackedNames:
     def start(self) -> None:
         """Starts to list the names in the background."""
         if self._listing is None:
+            # A conflict has several entries of one name, and their number is no difference.
             self._listing = self._repository.start(
-                "ls-files", "-z", "--cached", environment={}
+                "ls-files", "-z", "--cached", "--deduplicate", environment={}
             )
 
     def close(self) -> None:
@@ -148,7 +149,8 @@ def _paths(listed: bytes) -> set[bytes]:
 def _difference(before: bytes, now: bytes) -> tuple[set[bytes], set[bytes]]:
     """Returns the names that are in the first list only, and in the second only.
 
-    Both are sorted, so what they begin and end with alike is not looked at.
+    Both are sorted and have each name once, so what they begin and end with alike is not
+    looked at.
     """
     start = _alike(before, now, lambda text, size, more: text[size:more])
     start = before.rfind(b"\0", 0, start) + 1

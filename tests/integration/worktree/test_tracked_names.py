@@ -72,6 +72,24 @@ def test_known_names_are_not_judged_again(repo: Path, git: GitRunner, asked):
     assert judged(asked) == []
 
 
+def test_an_ignored_file_stays_known_once_a_conflict_in_it_is_resolved(
+    repo: Path, git: GitRunner
+):
+    # The index lists it three times meanwhile.
+    write_files(repo, {"b.log": b"1"})
+    git("add", "-f", "b.log")
+    git("commit", "-q", "-m", "one")
+    git("checkout", "-q", "-b", "side")
+    for branch, content in [("side", b"2"), ("main", b"3")]:
+        git("checkout", "-q", branch)
+        write_files(repo, {"b.log": content})
+        git("commit", "-q", "-a", "-m", branch)
+    git("merge", "-q", "side", check=False)
+    assert b"b.log" in captured(repo, capture(repo))
+    git("merge", "--abort")
+    assert b"b.log" in captured(repo, capture(repo))
+
+
 @pytest.mark.parametrize("damage", [b"", b"README.md\0", None])
 def test_names_that_are_not_those_of_the_state_do_not_count(
     repo: Path, git: GitRunner, asked, damage
