@@ -165,17 +165,22 @@ def take_away(
 ) -> FilePlan:
     """Adds to a plan the removal of files that a restore brought and no checkpoint captured since.
 
-    A file edited since then stays, because no checkpoint has it. So does one in a
-    directory that has become a repository of its own.
+    What makes room for a path of the target goes as well. A file edited since then stays,
+    because no checkpoint has it. So does one in a directory that has become a repository of
+    its own.
     """
     if not brought:
         return planned
-    known = {step.path for step in planned.steps} | target.empty_dirs
+    known = {step.path for step in planned.steps if step.before is not None}
+    directories = {
+        path for empty in target.empty_dirs for path in (empty, *parents(empty))
+    }
     steps: list[FileStep] = []
     left: dict[bytes, Left] = {}
     look = _Look(root)
     for path, entry in sorted(brought.items()):
-        if path in known or target.entry(path) is not None:
+        held = target.entry(path) or (_DIRECTORY if path in directories else None)
+        if path in known or (held is not None and _is_like(held, entry)):
             continue
         why = look.why_it_stays(path, entry)
         if why is None:
@@ -188,6 +193,12 @@ def take_away(
     above = {directory for item in items for directory in parents(item.path)}
     steps = [step for step in steps if step.path not in above]
     return FilePlan(tuple(plan.in_order((*planned.steps, *steps))), items)
+
+
+def _is_like(held: Entry, brought: Entry) -> bool:
+    """Whether what was brought can stay, or be written over, where the target has `held`."""
+    is_directory = held.mode == DIRECTORY
+    return held.mode == GITLINK or is_directory == (brought.mode == DIRECTORY)
 
 
 class _Look:

@@ -97,6 +97,10 @@ def restored(
     empty = {path for path in target.empty if named(path)}
     _directories(outcome, empty, listing, here, loose, named)
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
+    # Whether a checkpoint has an empty directory that a setting names no document says.
+    unsure = {path for path in outcome.blocked & here.bare if path in facts.excluded}
+    outcome.doubtful |= unsure
+    outcome.blocked -= unsure
     _one_to_the_disk(outcome, facts)
     return outcome
 

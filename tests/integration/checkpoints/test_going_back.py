@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from gitcp.worktree import one_step
 from tests.support.gitrepo import git, make_repo, write_files
-from tests.support.inprocess import invoke, ok
+from tests.support.inprocess import fails, invoke, ok
 
 
 def save(repo: Path, **files: bytes) -> dict:
@@ -204,6 +205,53 @@ def test_undo_takes_away_what_a_rule_that_comes_back_ignores(repo):
     ok(repo, "undo", "-y")
     assert not (repo / "x").exists()
     assert (repo / "y").exists()
+
+
+KINDS = {
+    "file": {"x": b"%d"},
+    "directory": {"x/y": b"%d"},
+    "directories": {"x/y": b"%d", "x/z/y": b"%d"},
+    "empty directory": {},
+}
+
+
+@pytest.fixture
+def exchanged(repo: Path, before: str, now: str) -> Path:
+    """A work tree in which a restore brought one kind of `x` for another, ignored by now."""
+    for number, kind in enumerate([before, now], 1):
+        write_files(repo, {path: data % number for path, data in KINDS[kind].items()})
+        if not KINDS[kind]:
+            (repo / "x/g").mkdir(parents=True)
+        save(repo)
+        if number == 1:
+            (repo / "x").rename(repo.parent / "away")
+    ok(repo, "restore", "-y", "1")
+    (repo / ".git/info/exclude").write_text("x\n")
+    return repo
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [pair for pair in itertools.permutations(KINDS, 2) if "file" in pair],
+)
+def test_undo_takes_away_what_is_in_the_way_of_another_kind(exchanged, before, now):
+    ok(exchanged, "undo", "-y")
+    found = {
+        str(path.relative_to(exchanged)): path.read_bytes() if path.is_file() else b""
+        for path in [exchanged / "x", *exchanged.glob("x/**/*")]
+        if path.is_file() or not any(path.iterdir())
+    }
+    assert found == (dict.fromkeys(KINDS[now], b"2") or {"x/g": b""})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [("file", "directory", "x"), ("directory", "file", "x/y")],
+)
+def test_undo_keeps_what_is_in_the_way_and_was_edited_since(exchanged, changed):
+    (exchanged / changed).write_bytes(b"mine")
+    fails(exchanged, 18, "undo", "-y")
+    assert (exchanged / changed).read_bytes() == b"mine"
 
 
 @pytest.fixture
