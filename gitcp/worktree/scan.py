@@ -79,6 +79,8 @@ class Scan:
         self._tracked = Tracked(context, state, self._found, self._listing)
         # The paths known to have changed when everything was listed again.
         self._changed: set[bytes] = set()
+        # Whether a file within the earlier limit may be too large for the present one.
+        self._limit_fell = False
         self._watch = watch
         self._narrowed: Narrowed | None = None
         # The paths found when everything was listed.
@@ -187,11 +189,7 @@ class Scan:
         result = self._found
         if self._rules.include:
             included = set(self._private.list_matching(self._rules.include))
-            result.look |= {
-                path
-                for path in included
-                if path in self._changed or not is_leaf(self._previous(path))
-            }
+            result.look |= set(filter(self._is_to_read, included))
             result.gone -= included
             if result.wanted is not None:
                 result.wanted |= included
@@ -364,18 +362,18 @@ class Scan:
         self._listed = listed
         # After the listing: it finds the ignore files that git would hang on.
         self._tracked.learn(whole=True)
-        changed = self._changed = self._found.look
+        self._changed = self._found.look
         # Git lists these from its index, whether or not they are on disk.
         forced = {path for path in state.forced if self._place.is_there(path)}
         present = listed | forced
         self._found.wanted = present | state.sparse.keys() | state.nested.keys()
-        # A file within the earlier limit may be too large for the present one.
-        again = not state.limit or self._rules.limit < state.limit
-        self._found.look = {
-            path
-            for path in present
-            if again or path in changed or not is_leaf(self._previous(path))
-        }
+        self._limit_fell = not state.limit or self._rules.limit < state.limit
+        self._found.look = set(filter(self._is_to_read, present))
+
+    def _is_to_read(self, path: bytes) -> bool:
+        """Whether a file that a whole scan found may not be as the last tree has it."""
+        unlike = self._limit_fell or path in self._changed
+        return unlike or not is_leaf(self._previous(path))
 
 
 def _is_special(status: os.stat_result) -> bool:

@@ -1171,8 +1171,10 @@ def test_learning_never_shows(repo: Path, seed: int, sealed: Path, monkeypatch):
             raise AssertionError(f"step {number}, {done[-8:]}: {exc}") from exc
 
 
-def test_a_smaller_limit_counts_for_what_was_captured_before(repo):
-    write_files(repo, {"large": b"x" * 9_000})
+@pytest.mark.parametrize("rules", [b"", b"large\n"])
+def test_a_smaller_limit_counts_for_what_was_captured_before(repo, rules):
+    ok(repo, "config", "include", "large")
+    write_files(repo, {".gitignore": rules, "large": b"x" * 9_000})
     assert "large" in names_held(repo)
     ok(repo, "config", "maxFileSize", "5000")
     assert "large" not in names_held(repo)
