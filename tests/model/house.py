@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.model import plain
 from tests.model.commands import same_words, untouched, words
-from tests.model.model import Captured, closure, differences, under
+from tests.model.model import Captured, Listing, closure, differences, under
 from tests.model.world import Repo, Tree, World, check, name
 
 IDS = {
@@ -145,6 +145,7 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
     """`gitcp run`: a checkpoint before, and one of the failure."""
     line = world.current(tree)
     before = world.look(tree)
+    linked = same_file(tree, before.listing, b"ran.txt")
     tip = tree.repo.tip(line)
     talk, decisions = words(tip)
     decisions += tuple(tree.pending)
@@ -174,10 +175,20 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
         tree.undo = None
         tree.restore = next(one.id for one in made if one.trigger == "restore")
         hidden = after.facts.ignored | after.facts.excluded
+        # The command has written to what is a hard link of its file, too.
+        hidden |= linked - before.captured.files.keys()
         # One that a sparse checkout left out comes back as a file.
         untouched(world, tree, before, hidden | before.captured.virtual)
     elif failed:
         world.must_hold(failed[0], after.captured, "a failed run")
+
+
+def same_file(tree: Tree, listing: Listing, path: bytes) -> frozenset[bytes]:
+    """The paths of a work tree that are hard links of one file."""
+    if path not in listing:
+        return frozenset()
+    stamps = plain.stamps(tree.seen, listing)
+    return frozenset(p for p, (inode, _) in stamps.items() if inode == stamps[path][0])
 
 
 # --- agents --------------------------------------------------------------------------

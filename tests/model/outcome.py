@@ -189,7 +189,8 @@ def _directories(
     # The documents do not say whether a directory stays from which nothing was taken.
     emptied = {p for p in here.bare if p in listing and p not in wanted}
     # Nor what becomes of one that only holds, in the end, what a sparse checkout leaves out.
-    hollow = {p for p in closure(here.virtual) if p in listing and p not in wanted}
+    omitted = here.virtual | {path for path in here.gitlinks if path not in listing}
+    hollow = {p for p in closure(omitted) if p in listing and p not in wanted}
     outcome.open |= emptied | hollow
 
 
