@@ -162,6 +162,7 @@ def facts(
 
     ignored = matched([p for p in asked if p not in set(inside)])
     ignored |= matched(inside, "--no-index")
+    ignored |= _ruled_by_index(where, index, found, rules, inside, folds=folds)
     # git calls nothing ignored in which its index has files, even where it is a file.
     above = {fold(p, folds=folds) for p in closure(index)}
     upper = [p for p in found if fold(p, folds=folds) in above] + outer
