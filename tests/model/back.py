@@ -264,8 +264,11 @@ def finish(
     if done.trigger == "restore":
         tree.restore = done.id
     if line is None and how != "conversation":
-        brought = after.listing.keys() - before.listing.keys()
-        created = {path: after.listing[path] for path in brought}
+        created = {
+            path: node for path, node in after.listing.items()
+            if path not in before.listing
+            or (node.kind == "dir") != (before.listing[path].kind == "dir")
+        }  # fmt: skip
         assert replaced is not None
         tree.undo = Undo(was, replaced.id, created)
 

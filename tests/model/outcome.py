@@ -89,7 +89,8 @@ def restored(
             outcome.after[path] = listing[path]
     for path in loose:
         outcome.after[path] = listing[path]
-    outcome.open |= {path for path in here.virtual - wanted.keys() if named(path)}
+    omitted = _omitted(listing, here) - wanted.keys()
+    outcome.open |= {path for path in omitted if named(path)}
     for path in target.gitlinks.keys() | closure(target.gitlinks):
         # The target has it, although nothing in it comes back.
         if path in listing and listing[path].kind == "dir":
@@ -117,6 +118,11 @@ def _one_to_the_disk(outcome: Outcome, facts: Facts) -> None:
     outcome.doubtful |= {
         path for alike in spellings.values() for path in alike if len(alike) > 1
     }
+
+
+def _omitted(listing: Listing, here: Captured) -> set[bytes]:
+    """What a sparse checkout leaves out, submodules too."""
+    return {*here.virtual, *(path for path in here.gitlinks if path not in listing)}
 
 
 def _loose(listing: Listing, facts: Facts, here: Captured) -> set[bytes]:
@@ -189,8 +195,10 @@ def _directories(
     # The documents do not say whether a directory stays from which nothing was taken.
     emptied = {p for p in here.bare if p in listing and p not in wanted}
     # Nor what becomes of one that only holds, in the end, what a sparse checkout leaves out.
-    omitted = here.virtual | {path for path in here.gitlinks if path not in listing}
-    hollow = {p for p in closure(omitted) if p in listing and p not in wanted}
+    hollow = {
+        path for path in closure(_omitted(listing, here))
+        if path in listing and path not in wanted
+    }  # fmt: skip
     outcome.open |= emptied | hollow
 
 
