@@ -96,7 +96,7 @@ def restored(
         if path in listing and listing[path].kind == "dir":
             outcome.after.setdefault(path, listing[path])
     empty = {path for path in target.empty if named(path)}
-    _directories(outcome, empty, listing, here, loose, named)
+    _directories(outcome, empty, listing, here, target, named)
     _in_the_way(outcome, wanted, empty, kept, loose, facts)
     # Whether a checkpoint has an empty directory that a setting names no document says.
     unsure = {path for path in outcome.blocked & here.bare if path in facts.excluded}
@@ -182,7 +182,7 @@ def _directories(
     empty: set[bytes],
     listing: Listing,
     here: Captured,
-    loose: Collection[bytes],
+    target: Captured,
     named: Callable[[bytes], bool],
 ) -> None:
     """Every directory that must be there in the end."""
@@ -200,6 +200,11 @@ def _directories(
         if path in listing and path not in wanted
     }  # fmt: skip
     outcome.open |= emptied | hollow
+    # Nor of one that the target lists as not captured, a purged one.
+    outcome.open |= {
+        path for path, node in listing.items()
+        if node.kind == "dir" and path not in wanted and target.lists(path)
+    }  # fmt: skip
 
 
 def _in_the_way(
