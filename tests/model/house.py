@@ -10,7 +10,7 @@ from typing import Any
 from tests.model import plain
 from tests.model.commands import same_words, untouched, words
 from tests.model.model import Captured, Listing, closure, differences, under
-from tests.model.world import Repo, Tree, World, check, name
+from tests.model.world import Repo, Tree, Undo, World, check, name
 
 IDS = {
     "claude-code": "901e4de5-9b00-4bbb-9a1a-d0204fe2674b",
@@ -124,6 +124,16 @@ def purge(world: World, tree: Tree, *, path: bytes) -> None:
         check(not had or got.captured.lists(path), f"{path!r} is not listed in {id_}")
         same_words(got, words(old))
         repo.records[id_] = got
+    for one in world.trees.values():
+        if one.repo is repo and one.undo is not None:
+            keep_purged(one.undo, path)
+
+
+def keep_purged(undone: Undo, path: bytes) -> None:
+    """What a purge took from its checkpoint may be there for the last time: an undo keeps it."""
+    for brought, node in list(undone.created.items()):
+        if node.kind != "dir" and under(brought, {path}):
+            del undone.created[brought]
 
 
 def without(captured: Captured, path: bytes) -> Captured:
