@@ -130,7 +130,7 @@ def purge(world: World, tree: Tree, *, path: bytes) -> None:
 
 
 def keep_purged(undone: Undo, path: bytes) -> None:
-    """What a purge took from its checkpoint may be there for the last time: an undo keeps it."""
+    """Lets an undo keep what was purged from its checkpoint: it may be the last copy."""
     for brought, node in list(undone.created.items()):
         if node.kind != "dir" and under(brought, {path}):
             del undone.created[brought]

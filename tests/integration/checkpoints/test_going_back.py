@@ -177,6 +177,15 @@ def test_undo_leaves_what_was_edited_since(brought):
     assert (brought / ".env").read_bytes() == b"mine"
 
 
+def test_undo_leaves_what_was_purged_since(brought):
+    """It may be the last copy."""
+    ok(brought, "purge", "-y", ".env")
+    done = ok(brought, "undo", "-y")
+    assert [item["path"] for item in done["left"]] == [".env"]
+    assert (brought / ".env").read_bytes() == b"1"
+    assert (brought / "a").read_bytes() == b"2"
+
+
 def test_another_restore_to_the_same_checkpoint_is_no_undo(brought):
     ok(brought, "restore", "-y", "2")
     assert (brought / ".env").exists()
