@@ -163,8 +163,11 @@ def traced(
 
 
 def started(base: Path, argv: Sequence[str | bytes | Path]) -> Done:
-    # A shell starts what runs in the background with SIGINT ignored, and children inherit that.
+    # A child inherits what is ignored, but not what is handled. A shell starts what runs in
+    # the background with SIGINT ignored, and nohup ignores SIGHUP.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)
     return subprocess.run(
         argv,
         cwd=base / "repo",
