@@ -163,8 +163,8 @@ def traced(
 
 
 def started(base: Path, argv: Sequence[str | bytes | Path]) -> Done:
-    # A child inherits what is ignored, but not what is handled. A shell starts what runs in
-    # the background with SIGINT ignored, and nohup ignores SIGHUP.
+    # The command must not ignore these signals, but it would inherit that: a shell ignores
+    # SIGINT for what runs in the background, nohup ignores SIGHUP. A handler is not inherited.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
