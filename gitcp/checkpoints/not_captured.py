@@ -219,7 +219,11 @@ class _Look:
                 return "nested-repository"
         except PermissionError:
             return "in a directory that cannot be read"
-        return None if there == entry else "changed since it was restored"
+        if there == entry:
+            return None
+        # A purge took the path out of the checkpoint, where only directories have no entry.
+        purged = "or purged " if entry.mode == DIRECTORY else ""
+        return f"changed {purged}since it was restored"
 
     def _is_listed(self, path: bytes) -> bool:
         """Whether the file has exactly this name; another spelling may open it, too."""

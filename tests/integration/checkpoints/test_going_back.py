@@ -181,7 +181,8 @@ def test_undo_leaves_what_was_purged_since(brought):
     """It may be the last copy."""
     ok(brought, "purge", "-y", ".env")
     done = ok(brought, "undo", "-y")
-    assert [item["path"] for item in done["left"]] == [".env"]
+    reason = "changed or purged since it was restored"
+    assert done["left"] == [{"path": ".env", "reason": reason}]
     assert (brought / ".env").read_bytes() == b"1"
     assert (brought / "a").read_bytes() == b"2"
 
