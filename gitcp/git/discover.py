@@ -12,7 +12,9 @@ from gitcp.errors import (
 )
 from gitcp.format.oid import FORMS, SHA1, ObjectFormat
 from gitcp.git import area, process, questions
-from gitcp.git.ref_storage import TABLES, RefsMovedError, broken_off, wait_around
+from gitcp.git.gitfile import git_dir_of
+from gitcp.git.migrating import Patience, broken_off, is_unseen, migration
+from gitcp.git.ref_storage import TABLES, RefsMovedError, busy
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
 from gitcp.git.served import check_place, check_supported
@@ -21,8 +23,8 @@ from gitcp.git.served import check_place, check_supported
 _NAMED = ("-c", "safe.bareRepository=all")
 # Git's message if no directory above has a `.git`, not even a broken one.
 _NOWHERE = "not a git repository (or any"
-# Seconds to wait for a `git refs migrate`.
-_PATIENCE = 10.0
+# Its messages about a `.git` that leads to no repository; the second since 2.56.
+_LEADS_NOWHERE = ("not a git repository", "does not point to a valid repository")
 # Git's message about a format that it does not know, or was built without.
 _UNKNOWN_FORM = (
     "extension",
@@ -30,6 +32,8 @@ _UNKNOWN_FORM = (
     "repo version",
     "compatibility hash",
 )
+# What git writes into the configuration of each repository.
+_EVERYWHERE = "core.repositoryformatversion"
 # The questions to git about every repository; each answer is a line.
 _FIELDS = 5
 
@@ -51,8 +55,7 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
             f"{where} is not a directory",
             hint="name a directory inside a git repository",
         )
-    named = () if worktree or not _is_git_dir(where) else _NAMED
-    listed, lines, refused, since = questions.ask(where, named)
+    named, (listed, lines, refused, since) = _ask(where, worktree=worktree)
     if refused is not None:
         return _unseen(where, refused, worktree=worktree)
     fields = os.fsdecode(lines).split("\n")[:-1]
@@ -81,6 +84,23 @@ def discover(directory: str | os.PathLike[str], *, worktree: bool = True) -> Rep
     return repository
 
 
+def _ask(where: Path, *, worktree: bool) -> "tuple[tuple[str, ...], questions.Answers]":
+    """Asks git about a repository; again if `git refs migrate` hid it from git.
+
+    Returns the options with which `where` itself was named, and the answers.
+    """
+    patience = Patience(where)
+    while True:
+        named = () if worktree or not _is_git_dir(where) else _NAMED
+        answers = questions.ask(where, named)
+        listed, _, refused, _ = answers
+        if refused is None and _EVERYWHERE not in listed.values:
+            # It was hidden only from the git that listed the configuration.
+            answers = questions.ask(where, named)
+        if refused is None or not is_unseen(refused) or not patience.lasts():
+            return named, answers
+
+
 def _refuse_without_files(
     where: Path, git_dir: str, *, bare: bool, inside: bool
 ) -> None:
@@ -102,13 +122,8 @@ def nested_head(top: Path, form: ObjectFormat) -> bytes | None:
 
     None if it is unborn, or has ids of another form: no tree can name it.
     """
-    link = top / ".git"
     try:
-        if link.is_file():
-            said = link.read_text("utf-8", "surrogateescape").strip()
-            git_dir = top / said.removeprefix("gitdir:").strip()
-        else:
-            git_dir = link
+        git_dir = git_dir_of(top)
         common = git_dir / "commondir"
         common_dir = (
             git_dir / common.read_text().strip() if common.is_file() else git_dir
@@ -169,9 +184,9 @@ def _private(where: Path, said: str) -> Repository | None:
 
 def _unseen(where: Path, said: str, *, worktree: bool) -> Repository:
     """Returns the repository around a directory where git sees none."""
-    if wait_around(where, _PATIENCE):
-        return discover(where, worktree=worktree)
     broken = broken_off(where)
+    if broken is not None and migration(broken.parent) is not None:
+        raise busy(broken.parent)
     if broken is not None:
         raise UnsupportedRepositoryError(
             f"`git refs migrate` was interrupted in {broken.parent}",
@@ -191,7 +206,7 @@ def _refusal(where: Path, said: str) -> Exception:
             hint="run `git init` there first, or go to your project; in a folder"
             " without git, use `gitcp save --init`",
         )
-    if "not a git repository" in said:
+    if any(words in said for words in _LEADS_NOWHERE):
         return NotARepositoryError(
             f"{where} has a .git that leads to no repository",
             hint="`git status` there may show more",
@@ -211,22 +226,13 @@ def _refusal(where: Path, said: str) -> Exception:
     if any(words in said for words in _UNKNOWN_FORM):
         return UnsupportedRepositoryError(
             "git here does not know the format of this repository:"
-            f" {_last_words(said)}",
+            f" {process.last_words(said)}",
             hint="install a newer git",
         )
     return GitFailedError(
         f"git cannot read the repository at {where}: {said.splitlines()[-1] if said else '?'}",
         hint="`git status` there may show more",
     )
-
-
-def _last_words(said: str) -> str:
-    """Returns the last line of git's error, or all lines of a list there, as one."""
-    lines = [line for line in said.splitlines() if line]
-    first = max(
-        (at for at, line in enumerate(lines) if not line.startswith("\t")), default=0
-    )
-    return " ".join(line.strip() for line in lines[first:])
 
 
 def _way_out(said: str) -> str:

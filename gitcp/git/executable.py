@@ -7,10 +7,11 @@ from pathlib import Path
 from weakref import finalize
 
 from gitcp import at_fork
-from gitcp.errors import CorruptError, GitFailedError
+from gitcp.errors import CorruptError, GitFailedError, GitUnseenError
 from gitcp.format.oid import ObjectFormat
 from gitcp.git import process
 from gitcp.git.libgit import streamed
+from gitcp.git.migrating import Patience
 from gitcp.git.objects import IN_MEMORY, Objects, damaged, wrong_kind
 
 # The command that reads objects and headers, and the two commands for git before 2.36,
@@ -133,16 +134,22 @@ class GitObjects(Objects):
         Raises:
             CorruptError: git cannot read it.
         """
+        patience: Patience | None = None
+        killed = False
         with self._mutex:
-            for last in (False, True):
+            while True:
                 try:
                     return self._answer(how, oid)
+                except GitUnseenError as exc:
+                    patience = patience or Patience(self._git_dir)
+                    if not patience.lasts():
+                        raise damaged(oid, ValueError(exc.message)) from exc
                 except GitFailedError as exc:
                     # It may have been killed. One that gives up over an object does so
                     # again.
-                    if last:
+                    if killed:
                         raise damaged(oid, ValueError(exc.message)) from exc
-        raise AssertionError
+                    killed = True
 
     def _answer(self, how: str, oid: bytes) -> tuple[str, int, bytes] | None:
         """Asks once.

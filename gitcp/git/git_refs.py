@@ -11,12 +11,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from gitcp import durable
-from gitcp.errors import BranchMovedError, BusyError, GitFailedError, StorageError
+from gitcp.errors import (
+    BranchMovedError,
+    BusyError,
+    GitFailedError,
+    GitUnseenError,
+    StorageError,
+)
 from gitcp.format.oid import SHA1, ObjectFormat
 from gitcp.git import process
 from gitcp.git.access import PRIVATE, Access
+from gitcp.git.migrating import Patience, migration
 from gitcp.git.ref_names import OURS, deletions, refuse_foreign
-from gitcp.git.ref_storage import TABLES, RefStorage, followed, migration
+from gitcp.git.ref_storage import TABLES, RefStorage, followed
 
 _LIST = "tables.list"
 _HEAD = "HEAD"
@@ -27,6 +34,10 @@ _TRIES = 100
 # Git's messages if another process changes refs; the second up to 2.46.
 _PREPARED = (b"prepare: ok\n", b"")
 _BUSY = ("cannot lock references", "data is locked", "outdated")
+# Its messages about a ref that is not where gitcp expected it. If gitcp then finds it there, a
+# migration has missed another process's change. So often git is asked for one change.
+_MOVED = ("reference already exists", "but expected")
+_CONTRADICTIONS = 3
 # The user's settings may log all changes of refs, and the log would keep removed objects
 # reachable. And no sync may be skipped.
 _SAFE = (
@@ -245,17 +256,28 @@ class GitRefs:
             f"update {name} {new} {expect or self._absent}"
             for name, (expect, new) in moves.items()
         ]
-        try:
-            self._update(lines, doing)
-        except GitFailedError as exc:
-            for name, (expect, _) in moves.items():
-                found = self.read(name)
-                if found != expect:
-                    raise BranchMovedError(
-                        f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
-                        hint="run the command again",
+        for tries_left in reversed(range(_CONTRADICTIONS)):
+            try:
+                self._update(lines, doing)
+            except GitFailedError as exc:
+                self._refuse_moved(moves, exc)
+                if not tries_left or not any(words in exc.message for words in _MOVED):
+                    raise StorageError(
+                        f"{doing} failed: {exc.message}", hint=exc.hint
                     ) from exc
-            raise StorageError(f"{doing} failed: {exc.message}", hint=exc.hint) from exc
+            else:
+                return
+
+    def _refuse_moved(
+        self, moves: Mapping[str, tuple[str | None, str]], cause: GitFailedError
+    ) -> None:
+        for name, (expect, _) in moves.items():
+            found = self.read(name)
+            if found != expect:
+                raise BranchMovedError(
+                    f"{name} moved from {expect or 'nothing'} to {found or 'nothing'}",
+                    hint="run the command again",
+                ) from cause
 
     def _update(self, lines: Iterable[str], doing: str) -> None:
         """Has git change refs in one transaction, durably.
@@ -266,6 +288,7 @@ class GitRefs:
             StorageError: the last sync failed.
         """
         changes = [line.encode() for line in lines]
+        patience = Patience(self._common)
 
         def attempt() -> bool | None:
             self.storage.check()
@@ -274,6 +297,8 @@ class GitRefs:
             except GitFailedError as exc:
                 self.storage.check()
                 if any(words in exc.message for words in _BUSY):
+                    return None
+                if isinstance(exc, GitUnseenError) and patience.lasts():
                     return None
                 raise
 

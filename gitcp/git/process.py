@@ -6,14 +6,18 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING
+from pathlib import Path
+from typing import IO
 
 from gitcp import at_fork
-from gitcp.errors import GitFailedError, GitStoppedError, GitTimeoutError
+from gitcp.errors import (
+    GitFailedError,
+    GitStoppedError,
+    GitTimeoutError,
+    GitUnseenError,
+)
+from gitcp.git import migrating
 from gitcp.git.launch import SAFE, Launched, environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 Process = subprocess.Popen[bytes]
 # A git, whichever way it was started.
@@ -33,7 +37,7 @@ _TRIES = 3
 def start(
     args: Sequence[str | bytes],
     *,
-    cwd: "str | Path",
+    cwd: str | Path,
     env: Mapping[str, str] | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.PIPE,
@@ -101,7 +105,7 @@ def detach(words: Sequence[str], *, cwd: str) -> None:
 def start_program(
     args: Sequence[str],
     *,
-    cwd: "str | Path",
+    cwd: str | Path,
     stdin: int = subprocess.DEVNULL,
     inherit: Sequence[int] = (),
 ) -> Process:
@@ -233,12 +237,22 @@ def failure(process: Process, err: bytes) -> GitFailedError:
 
 
 def _failure(args: Sequence[str | bytes], status: int, err: bytes) -> GitFailedError:
-    said = err.decode("utf-8", "replace").strip().splitlines()
-    reason = said[-1] if said else _ending(status)
-    return GitFailedError(
+    said = err.decode("utf-8", "replace").strip()
+    reason = last_words(said) or _ending(status)
+    kind = GitUnseenError if migrating.is_unseen(said) else GitFailedError
+    return kind(
         f"git {_verb(args)} failed: {reason}",
         hint="run the same command by hand to see more; `gitcp doctor` checks the rest",
     )
+
+
+def last_words(said: str) -> str:
+    """Returns the last line of git's error, or all lines of a list there, as one."""
+    lines = [line for line in said.splitlines() if line]
+    first = max(
+        (at for at, line in enumerate(lines) if not line.startswith("\t")), default=0
+    )
+    return " ".join(line.strip() for line in lines[first:])
 
 
 def _verb(args: Sequence[str | bytes]) -> str:
@@ -264,7 +278,7 @@ def _ending(status: int) -> str:
 def run(
     args: Sequence[str | bytes],
     *,
-    cwd: "str | Path",
+    cwd: str | Path,
     env: Mapping[str, str] | None = None,
     data: bytes | None = None,
     accept: Sequence[int] = (0,),
@@ -274,7 +288,8 @@ def run(
     """Runs `git ARGS` and returns its stdout; after `timeout` seconds git is killed.
 
     A command that only reads is run again, at most twice, if another git has renamed a pack
-    that it was about to open.
+    that it was about to open. Any command is run again if `git refs migrate` hid the
+    repository from it.
 
     Raises:
         GitFailedError: git is missing, its exit status is not in `accept`, or it took too
@@ -282,10 +297,15 @@ def run(
     """
     pipe = subprocess.DEVNULL if data is None else subprocess.PIPE
     tries = _TRIES if _verb(args) in _READS else 1
+    patience: migrating.Patience | None = None
     while True:
         started = start(args, cwd=cwd, env=env, stdin=pipe)
         try:
             return finish(started, data, accept=accept, timeout=timeout, stop=stop)
+        except GitUnseenError:
+            patience = patience or migrating.Patience(Path(cwd), env)
+            if not patience.lasts():
+                raise
         except GitFailedError as exc:
             tries -= 1
             if not tries or not all(part in exc.message for part in _RENAMED):

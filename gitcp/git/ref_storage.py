@@ -6,8 +6,6 @@ afterwards whether its write may have been left behind.
 """
 
 import functools
-import os
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -16,13 +14,9 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
 from gitcp.git import process
+from gitcp.git.migrating import PREFIX, migration
 
 FILES, TABLES = "files", "reftable"
-# Where git builds the new storage; it is there from before the first ref is read until
-# after the last file has been moved.
-_PREFIX = "ref_migration."
-# A dry run leaves it, and so does a git that was killed. One that works writes into it.
-_QUIET = 5.0
 # How often one read follows refs that move.
 _MIGRATIONS = 20
 
@@ -32,27 +26,6 @@ _Answer = TypeVar("_Answer")
 
 class RefsMovedError(BusyError):
     """The refs are in another storage than they were when the repository was opened."""
-
-
-def migration(common_dir: Path) -> Path | None:
-    """Returns the directory of a `git refs migrate` that seems to be at work."""
-    try:
-        names = os.listdir(common_dir)
-    except OSError:
-        return None
-    for name in names:
-        if name.startswith(_PREFIX) and _is_busy(common_dir / name):
-            return common_dir / name
-    return None
-
-
-def _is_busy(directory: Path) -> bool:
-    newest = 0.0
-    with suppress(OSError):
-        newest = directory.stat().st_mtime
-        for path, _, _ in os.walk(directory):
-            newest = max(newest, os.stat(path).st_mtime)
-    return abs(time.time() - newest) < _QUIET
 
 
 class RefStorage:
@@ -96,7 +69,7 @@ class RefStorage:
         if migration(self._common) is not None and not durable.until(
             lambda: migration(self._common) is None or None, timeout=self._timeout
         ):
-            raise _busy(self._common)
+            raise busy(self._common)
         if self._moved():
             raise RefsMovedError(
                 f"`git refs migrate` has moved the refs of {self._common}",
@@ -143,28 +116,6 @@ def followed(
     return question
 
 
-def broken_off(where: Path) -> Path | None:
-    """Returns what a migration has left in the git directory above, if it is no repository."""
-    for directory in (where, *where.absolute().parents):
-        for left in (directory / ".git").glob(f"{_PREFIX}*"):
-            if not (directory / ".git" / "HEAD").exists():
-                return left
-    return None
-
-
-def wait_around(where: Path, timeout: float) -> bool:
-    """Waits where `git refs migrate` is at work; returns whether it was.
-
-    For callers that found no repository: for a moment git would not recognise one.
-    """
-    for directory in (where, *where.absolute().parents):
-        git_dir = directory / ".git"
-        if migration(git_dir) is not None:
-            durable.until(lambda: migration(git_dir) is None or None, timeout=timeout)  # noqa: B023
-            return True
-    return False
-
-
 def settled(common_dir: Path, timeout: float) -> str:
     """Waits until the configuration names the storage that is there, and returns it.
 
@@ -189,7 +140,7 @@ def settled(common_dir: Path, timeout: float) -> str:
 
     found = durable.until(look, timeout=timeout)
     if found is None:
-        raise _busy(common_dir)
+        raise busy(common_dir)
     return found
 
 
@@ -200,10 +151,11 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def _busy(common_dir: Path) -> BusyError:
+def busy(common_dir: Path) -> BusyError:
+    """Returns the error for a migration that did not end in time."""
     return BusyError(
         f"`git refs migrate` is moving the refs of {common_dir}, or was interrupted",
         hint="run the command again once it has ended; if it was interrupted, move the"
-        f" content of {common_dir / _PREFIX}* to {common_dir}, and set"
+        f" content of {common_dir / PREFIX}* to {common_dir}, and set"
         " extensions.refStorage",
     )

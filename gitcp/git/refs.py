@@ -285,10 +285,20 @@ class FileRefs:
     def lock(self, name: str, staged: Path) -> Path:
         """Takes git's lock of a ref, as a link to `staged`, and returns its path.
 
+        If it fails, it removes `staged`, so that the caller can write it again.
+
         Raises:
             BusyError: another process held it for `lock_timeout` seconds.
+            RefsMovedError: all refs are in another storage.
             UnsafePathError: the name is not one of gitcp's refs.
         """
+        try:
+            return self._linked(name, staged)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
+
+    def _linked(self, name: str, staged: Path) -> Path:
         refuse_foreign(name)
         path = self._common / name
         lock = path.with_name(path.name + ref_locks.LOCK)
