@@ -285,7 +285,7 @@ class FileRefs:
     def lock(self, name: str, staged: Path) -> Path:
         """Takes git's lock of a ref, as a link to `staged`, and returns its path.
 
-        If it fails, it removes `staged`, so that the caller can write it again.
+        If it raises `BusyError`, it removes `staged`, so that the caller can write it again.
 
         Raises:
             BusyError: another process held it for `lock_timeout` seconds.
@@ -294,7 +294,9 @@ class FileRefs:
         """
         try:
             return self._linked(name, staged)
-        except BaseException:
+        except BusyError:
+            # There is no lock. After a signal there may be one, and this file tells that it
+            # is stale.
             staged.unlink(missing_ok=True)
             raise
 

@@ -23,6 +23,7 @@ from gitcp.git.discover import discover
 from gitcp.git.executable import GitObjects
 from gitcp.git.git_refs import GitRefs
 from gitcp.git.libgit import streamed
+from gitcp.git.ref_storage import RefStorage
 from gitcp.git.refs import FileRefs
 from gitcp.git.transaction import transaction
 from tests.integration.git.test_migrate import migrated
@@ -228,6 +229,27 @@ def test_a_change_whose_lock_met_a_migration_is_made_where_the_refs_are(
         else:
             txn.move_ref(ref, expect=before, new=after)
     assert git_line(top, "rev-parse", ref) == after
+
+
+@pytest.mark.ref_files
+def test_a_lock_that_a_signal_has_left_does_not_stay(top, monkeypatch):
+    """The file that it is a link to tells that its transaction has ended."""
+    ok(top, "save", "-m", "one")
+    ref = "refs/gitcp/s/main/main"
+    before = git_line(top, "rev-parse", ref)
+    check = RefStorage.check
+
+    def interrupted(storage):
+        if (top / ".git" / f"{ref}.lock").exists():
+            raise KeyboardInterrupt
+        check(storage)
+
+    monkeypatch.setattr(RefStorage, "check", interrupted)
+    with pytest.raises(KeyboardInterrupt), transaction(discover(top)) as txn:
+        txn.move_ref(ref, expect=before, new=git_line(top, "rev-parse", "@"))
+    monkeypatch.undo()
+    assert not (top / ".git" / f"{ref}.lock").exists()
+    ok(top, "save", "--allow-empty", "-m", "two")
 
 
 @pytest.mark.parametrize("times", [1, 10])
