@@ -31,6 +31,7 @@ from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_fi
 from tests.support.inprocess import fails, ok
 
 HIDDEN = 0.3
+VERSION_0 = "repositoryformatversion = 0"
 LARGE = b"large " * 1000
 
 
@@ -58,7 +59,10 @@ def hide(request):
             head.rename(away)
         else:
             # Any git knows this extension, and refuses it in the old version.
-            config.write_text(f"{before}[extensions]\n\tobjectFormat = sha1\n")
+            old = before.replace("repositoryformatversion = 1", VERSION_0)
+            assert VERSION_0 in old
+            form = git_line(top, "rev-parse", "--show-object-format")
+            config.write_text(f"{old}[extensions]\n\tobjectFormat = {form}\n")
         thread = threading.Thread(target=show if end else lambda: None)
         thread.start()
         yield

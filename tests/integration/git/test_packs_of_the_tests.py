@@ -4,11 +4,15 @@ import os
 from pathlib import Path
 
 import pygit2
+import pytest
 
 from tests.support import forked
 from tests.support.gitrepo import git, git_line, make_repo
 
 
+# libgit2 opens no other repository.
+@pytest.mark.sha1
+@pytest.mark.ref_files
 def test_a_fork_does_not_take_another_file_for_a_pack_of_the_tests(
     tmp_path: Path, monkeypatch
 ):
