@@ -90,14 +90,21 @@ def _ask(where: Path, *, worktree: bool) -> "tuple[tuple[str, ...], questions.An
     Returns the options with which `where` itself was named, and the answers.
     """
     patience = Patience(where)
+
+    def options() -> tuple[str, ...]:
+        return () if worktree or not _is_git_dir(where) else _NAMED
+
     while True:
-        named = () if worktree or not _is_git_dir(where) else _NAMED
+        named = options()
         answers = questions.ask(where, named)
         listed, _, refused, _ = answers
         if refused is None and _EVERYWHERE not in listed.values:
             # It was hidden only from the git that listed the configuration.
             answers = questions.ask(where, named)
-        if refused is None or not is_unseen(refused) or not patience.lasts():
+        if refused is None:
+            return named, answers
+        # A directory that became a git directory meanwhile was not named as one.
+        if not (is_unseen(refused) or named != options()) or not patience.lasts():
             return named, answers
 
 

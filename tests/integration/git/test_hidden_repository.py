@@ -92,6 +92,20 @@ def test_a_repository_that_git_did_not_see_is_found(top, hide):
         assert discover(top / ".git", worktree=False).git_dir == top / ".git"
 
 
+def test_a_git_directory_that_appears_while_git_is_asked_is_found(top, monkeypatch):
+    head, away = top / ".git" / "HEAD", top / ".git" / "away"
+    head.rename(away)
+    ask = questions.ask
+
+    def and_show(where, named):
+        if away.exists():
+            away.rename(head)
+        return ask(where, named)
+
+    monkeypatch.setattr(questions, "ask", and_show)
+    assert discover(top / ".git", worktree=False).git_dir == top / ".git"
+
+
 def test_a_command_works_in_a_repository_that_git_did_not_see(top, hide):
     with hide(top):
         assert ok(top, "save", "-m", "one")["checkpoint"]["note"] == "one"
