@@ -270,6 +270,26 @@ def test_a_lock_that_a_signal_has_left_does_not_stay(top, monkeypatch):
     ok(top, "save", "--allow-empty", "-m", "two")
 
 
+def test_a_change_of_refs_in_tables_is_repeated_if_git_saw_no_repository(
+    top, monkeypatch
+):
+    git_dir = top / ".git"
+    (git_dir / "reftable").mkdir(exist_ok=True)
+    tried: list[object] = []
+
+    def change(refs, changes):
+        tried.append(changes)
+        if len(tried) == 1:
+            raise GitUnseenError("git update-ref failed: fatal: not a git repository")
+        return True
+
+    monkeypatch.setattr(GitRefs, "_change", change)
+    refs = GitRefs(git_dir, git_dir)
+    name = "refs/gitcp/s/main/main"
+    refs.compare_and_swap(name, expect=None, new="1" * 40, staged=top / "ref")
+    assert len(tried) == 2
+
+
 @pytest.mark.parametrize("times", [1, 10])
 def test_a_ref_that_a_migration_has_left_behind_is_moved_once_more(
     tmp_path, monkeypatch, times
