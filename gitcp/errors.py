@@ -165,12 +165,12 @@ class GitTimeoutError(GitFailedError):
     """The git executable exceeded its time limit and was killed."""
 
 
-class GitUnseenError(GitFailedError):
-    """The git executable saw no repository, and has done nothing."""
-
-
 class GitStoppedError(GitTimeoutError):
     """The git executable was killed because another process needed what it used."""
+
+
+class GitUnseenError(GitFailedError):
+    """The git executable saw no repository, and has done nothing."""
 
 
 class StorageError(GitcpError):

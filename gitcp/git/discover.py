@@ -13,7 +13,13 @@ from gitcp.errors import (
 from gitcp.format.oid import FORMS, SHA1, ObjectFormat
 from gitcp.git import area, process, questions
 from gitcp.git.gitfile import git_dir_of
-from gitcp.git.migrating import Patience, broken_off, is_unseen, migration
+from gitcp.git.migrating import (
+    LEADS_NOWHERE,
+    Patience,
+    broken_off,
+    is_unseen,
+    migration,
+)
 from gitcp.git.ref_storage import TABLES, RefsMovedError, busy
 from gitcp.git.refs import FileRefs
 from gitcp.git.repository import Repository
@@ -23,8 +29,6 @@ from gitcp.git.served import check_place, check_supported
 _NAMED = ("-c", "safe.bareRepository=all")
 # Git's message if no directory above has a `.git`, not even a broken one.
 _NOWHERE = "not a git repository (or any"
-# Its messages about a `.git` that leads to no repository; the second since 2.56.
-_LEADS_NOWHERE = ("not a git repository", "does not point to a valid repository")
 # Git's message about a format that it does not know, or was built without.
 _UNKNOWN_FORM = (
     "extension",
@@ -213,7 +217,7 @@ def _refusal(where: Path, said: str) -> Exception:
             hint="run `git init` there first, or go to your project; in a folder"
             " without git, use `gitcp save --init`",
         )
-    if any(words in said for words in _LEADS_NOWHERE):
+    if any(words in said for words in LEADS_NOWHERE):
         return NotARepositoryError(
             f"{where} has a .git that leads to no repository",
             hint="`git status` there may show more",

@@ -18,13 +18,11 @@ from gitcp.git.gitfile import git_dir_of
 PREFIX = "ref_migration."
 # A dry run leaves it, and so does a git that was killed. One that works writes into it.
 _QUIET = 5.0
-# git's messages about a repository that it does not see: without HEAD (the second for a
-# submodule, since 2.56), and while git writes the configuration after a migration.
-_UNSEEN = (
-    "not a git repository",
-    "does not point to a valid repository",
-    "v1-only extension",
-)
+# git's messages about a `.git` that leads to no repository, for example for want of a HEAD.
+# The second is about a file `.git`, since 2.56.
+LEADS_NOWHERE = ("not a git repository", "does not point to a valid repository")
+# The last one comes while git writes the configuration after a migration.
+_UNSEEN = (*LEADS_NOWHERE, "v1-only extension")
 # Seconds to wait for a migration, and to ask again after it.
 _PATIENCE, _AFTERWARDS = 10.0, 2.0
 _PAUSE = 0.01
@@ -45,6 +43,14 @@ def migration(common_dir: Path) -> Path | None:
         if name.startswith(PREFIX) and _is_busy(common_dir / name):
             return common_dir / name
     return None
+
+
+def has_ended(common_dir: Path, timeout: float) -> bool:
+    """Waits for a migration for so many seconds; returns whether none is at work."""
+    return (
+        durable.until(lambda: migration(common_dir) is None or None, timeout=timeout)
+        is not None
+    )
 
 
 def _is_busy(directory: Path) -> bool:
@@ -95,11 +101,9 @@ class Patience:
         if git_dir is None:
             return False
         if migration(git_dir) is not None:
-            gone = durable.until(
-                lambda: migration(git_dir) is None or None, timeout=_PATIENCE
-            )
+            over = has_ended(git_dir, _PATIENCE)
             self._ends = time.monotonic() + _AFTERWARDS
-            return gone is not None
+            return over
         if _left_in(git_dir) is not None or not _is_changing(git_dir):
             return False
         now = time.monotonic()

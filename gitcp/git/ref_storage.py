@@ -14,7 +14,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from gitcp import durable
 from gitcp.errors import BusyError, GitFailedError
 from gitcp.git import process
-from gitcp.git.migrating import PREFIX, migration
+from gitcp.git.migrating import PREFIX, has_ended, migration
 
 FILES, TABLES = "files", "reftable"
 # How often one read follows refs that move.
@@ -66,9 +66,7 @@ class RefStorage:
             RefsMovedError: the refs are in another storage now.
             BusyError: a migration did not end in time.
         """
-        if migration(self._common) is not None and not durable.until(
-            lambda: migration(self._common) is None or None, timeout=self._timeout
-        ):
+        if not has_ended(self._common, self._timeout):
             raise busy(self._common)
         if self._moved():
             raise RefsMovedError(
