@@ -1,9 +1,10 @@
 """Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from gitcp.at_fork import computed
 from gitcp.format.oid import SHA1, ObjectFormat
@@ -23,6 +24,8 @@ from gitcp.git.objects import (
 if TYPE_CHECKING:
     import pygit2
 
+_T = TypeVar("_T")
+
 _CHUNK = 1024 * 1024
 # Objects up to this size that git has read are cached.
 _SMALL = 16 * 1024
@@ -30,6 +33,9 @@ _SMALL = 16 * 1024
 _HEAD_WORDS = 3
 # Bytes of packs that libgit2 maps at once, and of all of them.
 _WINDOW, _MAPPED = 16 << 20, 64 << 20
+# How often an object is looked up while packs change, and the nanoseconds within which two
+# changes of a directory may have the same time.
+_LOOKS, _TICK = 5, 20_000_000
 # By git's numbers: pygit2's enum is not loaded yet.
 _KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
@@ -45,6 +51,8 @@ class LibgitObjects(Objects):
         super().__init__(SHA1)
         self._directory = directory
         self._asked: _CatFile | None = None
+        # When the packs changed last, if they did not change while it was looked.
+        self._settled = 0
 
     @computed
     def _odb(self) -> "pygit2.Odb":
@@ -90,7 +98,10 @@ class LibgitObjects(Objects):
         if (asked := self._git()) and asked.header(oid):
             return True
         odb = self._odb
-        return len(oid) == SHA1.size and odb.exists(self._id(raw=oid))
+        if len(oid) != SHA1.size:
+            return False
+        wanted = self._id(raw=oid)
+        return self._look_up(lambda: odb.exists(wanted) or None) is not None
 
     def header(self, oid: bytes) -> tuple[str, int]:
         """Returns kind and size without reading the content.
@@ -102,7 +113,8 @@ class LibgitObjects(Objects):
             return found
         odb = self._odb
         try:
-            kind, size = odb.read_header(self._id(raw=oid))
+            wanted = self._id(raw=oid)
+            kind, size = self._found(oid, lambda: odb.read_header(wanted))
         except self._errors as exc:
             copy = self._sound_copy(oid, exc)
             if copy is None:
@@ -123,7 +135,8 @@ class LibgitObjects(Objects):
             # it.
             odb = self._odb
             try:
-                number, data = odb.read(self._id(raw=oid))
+                wanted = self._id(raw=oid)
+                number, data = self._found(oid, lambda: odb.read(wanted))
             except self._errors as exc:
                 answer = self._sound_copy(oid, exc)
                 if answer is None:
@@ -134,6 +147,44 @@ class LibgitObjects(Objects):
         if found != kind:
             raise wrong_kind(oid, found, kind)
         return data
+
+    def _found(self, oid: bytes, read: Callable[[], _T]) -> _T:
+        """Returns what `read` returns, which raises KeyError if it finds no object.
+
+        Raises:
+            KeyError: the object is missing.
+        """
+
+        def look() -> _T | None:
+            with suppress(KeyError):
+                return read()
+            return None
+
+        found = self._look_up(look)
+        if found is None:
+            raise KeyError(oid.hex())
+        return found
+
+    def _look_up(self, look: Callable[[], _T | None]) -> _T | None:
+        """Returns what `look` finds; looks again if the packs changed meanwhile.
+
+        After a miss, libgit2 lists the packs once more. If git removes a pack at that moment
+        because a new one holds the same objects, the list may name neither.
+        """
+        packs = self._directory / "pack"
+        for _ in range(_LOOKS):
+            began = time.time_ns()
+            found = look()
+            if found is not None:
+                return found
+            changed = _changed(packs)
+            if changed < began - _TICK or changed == self._settled:
+                return None
+            # Not by the clock alone: that of a file server may be ahead.
+            time.sleep(_TICK / 1e9)
+            if _changed(packs) == changed:
+                self._settled = changed
+        return None
 
     def walk(self, tips: Sequence[str], hidden: Sequence[str]) -> list[str] | None:
         """Returns the commits that tips reach and hidden ones do not, parents first.
@@ -288,6 +339,14 @@ class _CatFile:
         for running in self._running.values():
             _end(running)
         self._running.clear()
+
+
+def _changed(directory: Path) -> int:
+    """Returns when the list of files changed, in nanoseconds; 0 without the directory."""
+    try:
+        return directory.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
 
 
 class _Answer(NamedTuple):

@@ -10,10 +10,13 @@ import os
 import shutil
 from pathlib import Path
 
+import pygit2
 import pytest
 
-from gitcp.errors import GitFailedError
+from gitcp.errors import CorruptError, GitFailedError
 from gitcp.git.discover import discover
+from gitcp.git.libgit import LibgitObjects
+from tests.support.gitrepo import git, git_line
 
 _SAYS = "fatal: packfile .git/objects/pack/.tmp-7-pack-ab.pack cannot be accessed"
 
@@ -74,3 +77,67 @@ def test_nothing_else_is_tried_twice(repo, fail, command, said):
     with pytest.raises(GitFailedError, match=command):
         repository.plumbing("-c", "core.abbrev=8", command, "--all")
     assert left.read_text() == "x"
+
+
+class _Meanwhile:
+    """The objects as libgit2 reads them; a pack is away during the first `times` reads."""
+
+    def __init__(self, odb, pack: Path, times: int) -> None:
+        self._odb, self._pack, self.left = odb, pack, times
+
+    def _read(self, name, oid):
+        if not self.left:
+            return getattr(self._odb, name)(oid)
+        self.left -= 1
+        away = self._pack.with_name(f"away-{self._pack.name}")
+        self._pack.rename(away)
+        try:
+            # Objects that were not read yet are new to libgit2: it lists the packs.
+            return getattr(pygit2.Odb(str(self._pack.parents[1])), name)(oid)
+        finally:
+            away.rename(self._pack)
+
+    def read(self, oid):
+        return self._read("read", oid)
+
+    def read_header(self, oid):
+        return self._read("read_header", oid)
+
+    def exists(self, oid):
+        return self._read("exists", oid)
+
+
+_READS = {
+    "read": lambda objects, oid: objects.read(oid, "commit"),
+    "header": lambda objects, oid: objects.header(oid)[0],
+    "exists": lambda objects, oid: objects.exists(oid),
+}
+
+
+@pytest.fixture
+def packed(repo):
+    """The objects of a repository, its commit, and the index of its only pack."""
+    git(repo, "repack", "-a", "-d", "-q")
+    (index,) = (repo / ".git/objects/pack").glob("*.idx")
+    objects = LibgitObjects(repo / ".git/objects")
+    return objects, bytes.fromhex(git_line(repo, "rev-parse", "HEAD")), index
+
+
+@pytest.mark.sha1
+@pytest.mark.parametrize("how", _READS)
+@pytest.mark.parametrize("times", [1, 3])
+def test_an_object_is_looked_up_again_if_packs_changed(packed, how, times):
+    objects, commit, index = packed
+    expected = _READS[how](objects, commit)
+    objects._odb = odb = _Meanwhile(objects._odb, index, times)
+    assert _READS[how](objects, commit) == expected
+    assert odb.left == 0
+
+
+@pytest.mark.sha1
+def test_an_object_that_stays_away_is_missing(packed):
+    objects, commit, index = packed
+    objects._odb = _Meanwhile(objects._odb, index, 99)
+    with pytest.raises(CorruptError, match="is missing"):
+        objects.read(commit, "commit")
+    assert not objects.exists(commit)
