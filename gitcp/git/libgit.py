@@ -51,7 +51,7 @@ class LibgitObjects(Objects):
         super().__init__(SHA1)
         self._directory = directory
         self._asked: _CatFile | None = None
-        # When the packs changed last, if they did not change while it was looked.
+        # The time of the last change of the packs that was seen twice, a tick apart.
         self._settled = 0
 
     @computed

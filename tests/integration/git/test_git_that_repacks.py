@@ -1,7 +1,7 @@
 """What gitcp reads while another git renames its packs.
 
 The moment is too short to hit on purpose, so a script that stands before git says what git
-says in it.
+says in it. For libgit2, the test moves the only index aside while libgit2 looks.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class _Meanwhile:
         away = self._pack.with_name(f"away-{self._pack.name}")
         self._pack.rename(away)
         try:
-            # Objects that were not read yet are new to libgit2: it lists the packs.
+            # One that has opened no pack yet, so that the index is really missing to it.
             return getattr(pygit2.Odb(str(self._pack.parents[1])), name)(oid)
         finally:
             away.rename(self._pack)
