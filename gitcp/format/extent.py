@@ -49,7 +49,9 @@ class Extents:
         if extent is None:
             extent = Extent()
             for entry in self._entries(root, depth).values():
-                extent = extent.plus(self._one(entry, depth))
+                extent = extent.plus(self._alone(entry))
+                if entry.mode == DIRECTORY:
+                    extent = extent.plus(self.of(entry.oid, depth + 1))
             self._known[root] = extent
         return extent
 
@@ -71,11 +73,10 @@ class Extents:
             old = before.get(name)
             if entry == old:
                 continue
-            if entry.mode == DIRECTORY and old is not None and old.mode == DIRECTORY:
-                below = self.beyond(entry.oid, old.oid, depth + 1)
-                extent = extent.plus(Extent(1)).plus(below)
-            else:
-                extent = extent.plus(self._one(entry, depth))
+            extent = extent.plus(self._alone(entry))
+            if entry.mode == DIRECTORY:
+                held = old.oid if old and old.mode == DIRECTORY else None
+                extent = extent.plus(self.beyond(entry.oid, held, depth + 1))
         return extent
 
     def _entries(self, oid: bytes, depth: int) -> Tree:
@@ -83,10 +84,9 @@ class Extents:
             raise ValueError(f"a directory is deeper than {safety.DEPTH_LIMIT}")
         return self._read(oid)
 
-    def _one(self, entry: Entry, depth: int) -> Extent:
-        if entry.mode == DIRECTORY:
-            return Extent(1).plus(self.of(entry.oid, depth + 1))
-        return Extent(1, 0 if entry.mode == GITLINK else self._size_of(entry.oid))
+    def _alone(self, entry: Entry) -> Extent:
+        is_file = entry.mode not in {DIRECTORY, GITLINK}
+        return Extent(1, self._size_of(entry.oid) if is_file else 0)
 
 
 def held(extent: Extent, limit: Extent) -> str:

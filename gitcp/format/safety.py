@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from functools import lru_cache
+from typing import NamedTuple
 
 from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, GITLINK, LINK
 
@@ -19,6 +20,29 @@ _IGNORED = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _NTFS_SHORT = r"git~[0-9]+"
+
+
+class Reach(NamedTuple):
+    """How far the paths in a tree go: the longest in bytes, and the directories in it."""
+
+    longest: int = 0
+    deepest: int = 0
+
+    def around(self, name: bytes, inner: "Reach | None") -> "Reach":
+        """Returns the reach with one more name; `inner` is that of a directory's tree."""
+        if inner is None:
+            return Reach(max(self.longest, len(name)), self.deepest)
+        return Reach(
+            max(self.longest, len(name) + 1 + inner.longest),
+            max(self.deepest, inner.deepest + 1),
+        )
+
+    def fits(self, prefix: bytes, depth: int) -> bool:
+        """Whether the tree may be the directory `prefix`, which is `depth` below the root."""
+        return (
+            len(prefix) + self.longest <= PATH_LIMIT
+            and depth + self.deepest <= DEPTH_LIMIT
+        )
 
 
 def loosened(text: str) -> str:

@@ -1,26 +1,19 @@
 """Checks trees of checkpoints and the files in them; each object once."""
 
 from collections.abc import Callable, Container
-from typing import NamedTuple
 
 from gitcp.errors import CorruptError
 from gitcp.format import chunked, layout, safety
 from gitcp.format.chunked import ChunkedName
 from gitcp.format.oid import form_of, is_object
-from gitcp.format.tree import DIRECTORY, GITLINK, Entry
+from gitcp.format.safety import Reach
+from gitcp.format.tree import DIRECTORY, GITLINK, Entry, Tree
 from gitcp.git.objects import BLOB, TREE, Objects, joined
 from gitcp.maintenance.problems import Problems
 from gitcp.store.checkpoint import Checkpoint
 
 # No pointer is larger than this, in bytes.
 _POINTER = 1024
-
-
-class _TreeExtent(NamedTuple):
-    """A sound tree: the longest path below it and how deep it goes."""
-
-    longest: int
-    deepest: int
 
 
 class TreeCheck:
@@ -37,60 +30,60 @@ class TreeCheck:
         self._promised = promised
         self._problems = problems
         self._blobs: dict[bytes, str | None] = {}
-        self._trees: dict[bytes, _TreeExtent] = {}
+        self._trees: dict[bytes, Reach] = {}
         self._chunked: dict[tuple[bytes, bytes], str | None] = {}
         self._pointers: dict[bytes, bool] = {}
 
-    def check(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
+    def check(self, oid: bytes, prefix: bytes, depth: int) -> Reach | None:
         """Checks a tree and everything below it; None if something is wrong there."""
         below = self._trees.get(oid)
         if below is None:
-            below = self._read_tree(oid, prefix, depth)
-            if below is None:
+            entries = self._entries(oid, prefix.removesuffix(b"/"), depth)
+            if entries is None:
+                return None
+            below = Reach()
+            sound = True
+            for name, entry in entries.items():
+                path = prefix + name
+                inner: Reach | None = None
+                if not self._is_allowed(path, name, entry):
+                    sound = False
+                elif entry.mode == DIRECTORY:
+                    inner = self.check(entry.oid, path + b"/", depth + 1)
+                    sound = sound and inner is not None
+                else:
+                    sound = self._blob(path, entry) and sound
+                below = below.around(name, inner)
+            if not sound:
                 return None
             self._trees[oid] = below
-        if (
-            len(prefix) + below.longest > safety.PATH_LIMIT
-            or depth + below.deepest > safety.DEPTH_LIMIT
-        ):
+        if not below.fits(prefix, depth):
             self._problems.add(
                 prefix, "holds a path that is too long or deep", unsafe=True
             )
             return None
         return below
 
-    def _read_tree(self, oid: bytes, prefix: bytes, depth: int) -> _TreeExtent | None:
-        shown = prefix.removesuffix(b"/")
+    def _entries(self, oid: bytes, shown: bytes, depth: int) -> Tree | None:
         if depth > safety.DEPTH_LIMIT:
             self._problems.add(shown, "lies too deep", unsafe=True)
             return None
         if self._is_elsewhere(oid):
-            return _TreeExtent(0, 0)
+            return {}
         try:
             check_hash(self._objects, oid, TREE)
-            entries = self._objects.tree(oid)
+            return self._objects.tree(oid)
         except CorruptError as exc:
             self._problems.add(shown, exc.message, TREE, oid)
             return None
-        longest = deepest = 0
-        sound = True
-        for name, entry in entries.items():
-            path = prefix + name
-            problem = safety.name_problem(name)
-            if problem or entry.mode not in safety.MODES:
-                said = problem or f"has the mode {entry.mode:o}"
-                self._problems.add(path, f"the name {said}", unsafe=True)
-                sound = False
-            elif entry.mode == DIRECTORY:
-                below = self.check(entry.oid, path + b"/", depth + 1)
-                sound = sound and below is not None
-                if below is not None:
-                    longest = max(longest, len(name) + 1 + below.longest)
-                    deepest = max(deepest, 1 + below.deepest)
-            else:
-                sound = self._blob(path, entry) and sound
-                longest = max(longest, len(name))
-        return _TreeExtent(longest, deepest) if sound else None
+
+    def _is_allowed(self, path: bytes, name: bytes, entry: Entry) -> bool:
+        problem = safety.name_problem(name)
+        if problem is None and entry.mode not in safety.MODES:
+            problem = f"has the mode {entry.mode:o}"
+        if problem is not None:
+            self._problems.add(path, f"the name {problem}", unsafe=True)
+        return problem is None
 
     def _blob(self, path: bytes, entry: Entry) -> bool:
         if entry.mode == GITLINK:

@@ -171,30 +171,30 @@ class Purger:
                 self.gone |= self._all_below(entry)
                 self.files.add(path)
                 continue
-            new = self._entry(entry, path)
+            new: Entry | None = entry
+            if entry.mode == DIRECTORY:
+                # Unless a path below it is purged, a tree's location does not matter.
+                key = entry.oid, path if self._below(path) else b""
+                if key not in self._trees:
+                    before = self._objects.tree(entry.oid)
+                    after = self._entries(before, path + b"/")
+                    self._trees[key] = self._left(entry.oid, before, after)
+                left = self._trees[key]
+                new = Entry(DIRECTORY, left) if left is not None else None
+            elif entry.mode != GITLINK:
+                new = Entry(entry.mode, self._blob(entry.oid, Eraser.erased))
+                if new != entry:
+                    self.files.add(path)
             if new is not None:
                 made[self._name(name)] = new
-            if new is not None and new.oid != entry.oid and entry.mode != DIRECTORY:
-                self.files.add(path)
         return made
 
-    def _entry(self, entry: Entry, path: bytes) -> Entry | None:
-        if entry.mode == GITLINK:
-            return entry
-        if entry.mode != DIRECTORY:
-            return Entry(entry.mode, self._blob(entry.oid, Eraser.erased))
-        # Unless a path below it is purged, the location of a tree does not matter.
-        key = entry.oid, path if self._below(path) else b""
-        if key not in self._trees:
-            before = self._objects.tree(entry.oid)
-            after = self._entries(before, path + b"/")
-            if after == before:
-                self._trees[key] = entry.oid
-            else:
-                self.gone.add(entry.oid)
-                self._trees[key] = self._opened.add_tree(after) if after else None
-        oid = self._trees[key]
-        return None if oid is None else Entry(DIRECTORY, oid)
+    def _left(self, oid: bytes, before: tree.Tree, after: tree.Tree) -> bytes | None:
+        """Returns the tree that is left of one; None if nothing is."""
+        if after == before:
+            return oid
+        self.gone.add(oid)
+        return self._opened.add_tree(after) if after else None
 
     def _all_below(self, entry: Entry) -> set[bytes]:
         if entry.mode == DIRECTORY:

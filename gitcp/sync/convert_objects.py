@@ -128,7 +128,7 @@ class ObjectConverter:
         try:
             return converted.commit(
                 self._read(oid, COMMIT, _COMMIT_LIMIT),
-                tree=self._tree(commit.tree, 0).oid or self._target.add(TREE, b""),
+                tree=self._tree(commit.tree) or self._target.add(TREE, b""),
                 parents=[self._known(parent) for parent in commit.parents],
                 was=oid,
                 message=converted.page(commit.message, self._name),
@@ -189,7 +189,7 @@ class ObjectConverter:
                 raise ValueError("a list of chunks without a name")
             if path not in self._chunked:
                 self._chunked[path] = self._renamed(name, entry.oid)
-            below = self._tree(entry.oid, 0).oid
+            below = self._tree(entry.oid)
             if below is None:
                 raise ValueError("an empty list of chunks")
             made[self._chunked[path]] = Entry(DIRECTORY, below)
@@ -264,7 +264,10 @@ class ObjectConverter:
             if entry.mode == GITLINK:
                 gitlinks += 1
             elif entry.mode == DIRECTORY:
-                below = self._tree(entry.oid, depth + 1)
+                if entry.oid not in self._trees:
+                    inner = self._read_tree(entry.oid, depth + 1)
+                    self._keep(entry.oid, *self._entries(inner, depth + 1))
+                below = self._trees[entry.oid]
                 gitlinks += below.gitlinks
                 if below.oid is not None:
                     made[name] = Entry(DIRECTORY, below.oid)
@@ -272,14 +275,15 @@ class ObjectConverter:
                 made[name] = Entry(entry.mode, self._blob(entry.oid))
         return made, gitlinks
 
-    def _tree(self, oid: bytes, depth: int) -> _Made:
-        if depth > safety.DEPTH_LIMIT:
-            raise UnsafePathError("a directory is too deep", hint=_HINT)
+    def _keep(self, oid: bytes, entries: trees.Tree, gitlinks: int) -> None:
+        made = self._target.add(TREE, trees.encode(entries)) if entries else None
+        self._trees[oid] = _Made(made, gitlinks)
+
+    def _tree(self, oid: bytes) -> bytes | None:
+        """Returns the converted tree, or None if nothing is left of it."""
         if oid not in self._trees:
-            entries, gitlinks = self._entries(self._read_tree(oid), depth)
-            made = self._target.add(TREE, trees.encode(entries)) if entries else None
-            self._trees[oid] = _Made(made, gitlinks)
-        return self._trees[oid]
+            self._keep(oid, *self._entries(self._read_tree(oid), 0))
+        return self._trees[oid].oid
 
     def _blob(self, oid: bytes) -> bytes:
         if oid not in self._blobs:
@@ -295,7 +299,9 @@ class ObjectConverter:
             self._blobs[oid] = made
         return self._blobs[oid]
 
-    def _read_tree(self, oid: bytes) -> dict[bytes, Entry]:
+    def _read_tree(self, oid: bytes, depth: int = 0) -> dict[bytes, Entry]:
+        if depth > safety.DEPTH_LIMIT:
+            raise UnsafePathError("a directory is too deep", hint=_HINT)
         return trees.parse(self._read(oid, TREE, _TREE_LIMIT), self._source.form.size)
 
     def _read(self, oid: bytes, kind: str, limit: int) -> bytes:

@@ -13,6 +13,7 @@ from gitcp.format.chunked import ChunkedName, read_list
 from gitcp.format.commit import trailers_of
 from gitcp.format.encrypted import encrypted_of
 from gitcp.format.extent import Extent, Extents, held
+from gitcp.format.safety import Reach
 from gitcp.format.tree import DIRECTORY, GITLINK, LINK
 from gitcp.git import transport
 from gitcp.git.objects import BLOB, COMMIT, TREE
@@ -133,7 +134,7 @@ class ObjectValidator:
         self._limit = limit
         self._base = base
         self._extents = Extents(self._entries_of, self._size_of)
-        self._trees: dict[bytes, _Below | Rejection] = {}
+        self._trees: dict[bytes, Reach | Rejection] = {}
         self._commits: dict[bytes, Rejection | None] = {}
         self._lists: dict[bytes, bool] = {}
         self._read = 0
@@ -276,25 +277,35 @@ class ObjectValidator:
             return self._size(oid)
         return 0
 
-    def _tree(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Rejection":
+    def _tree(self, oid: bytes, prefix: bytes, depth: int) -> Reach | Rejection:
         """Validates a tree, unless it is ours already: then it was validated before."""
         if oid not in self._incoming:
-            return _Below(0, 0)
+            return Reach()
         if depth > safety.DEPTH_LIMIT:
             return Rejection(f"{_shown(prefix)} is too deep", unsafe=True)
         found = self._trees.get(oid)
         if found is None:
-            found = self._trees[oid] = self._entries(oid, prefix, depth)
-        if isinstance(found, _Below) and (
-            len(prefix) + found.longest > safety.PATH_LIMIT
-            or depth + found.deepest > safety.DEPTH_LIMIT
-        ):
+            entries = self._entries(oid, prefix)
+            if isinstance(entries, Rejection):
+                return self._trees.setdefault(oid, entries)
+            found = Reach()
+            for name, entry in entries.items():
+                if entry.mode != DIRECTORY:
+                    found = found.around(name, None)
+                    continue
+                inner = self._tree(entry.oid, prefix + name + b"/", depth + 1)
+                if isinstance(inner, Rejection):
+                    return self._trees.setdefault(oid, inner)
+                found = found.around(name, inner)
+            self._trees[oid] = found
+        if isinstance(found, Reach) and not found.fits(prefix, depth):
             return Rejection(
                 f"{_shown(prefix)} holds a path that is too long or deep", unsafe=True
             )
         return found
 
-    def _entries(self, oid: bytes, prefix: bytes, depth: int) -> "_Below | Rejection":
+    def _entries(self, oid: bytes, prefix: bytes) -> trees.Tree | Rejection:
+        """Validates a tree, but not the trees in it."""
         size = self._size(oid)
         self._read += size
         if size > _TREE_LIMIT or self._read > _TREES_LIMIT:
@@ -308,19 +319,11 @@ class ObjectValidator:
             return Rejection(
                 f"the directory {_shown(prefix)} is out of order", unsafe=True
             )
-        longest = deepest = 0
         for name, entry in entries.items():
             rejection = self._entry(prefix, name, entry)
             if rejection is not None:
                 return rejection
-            if entry.mode == DIRECTORY:
-                below = self._tree(entry.oid, prefix + name + b"/", depth + 1)
-                if isinstance(below, Rejection):
-                    return below
-                longest = max(longest, len(name) + 1 + below.longest)
-                deepest = max(deepest, 1 + below.deepest)
-            longest = max(longest, len(name))
-        return _Below(longest, deepest)
+        return entries
 
     def _entry(
         self, prefix: bytes, name: bytes, entry: trees.Entry
@@ -347,13 +350,6 @@ class ObjectValidator:
         if entry.mode == LINK and self._size(entry.oid) > safety.PATH_LIMIT:
             return Rejection(f"the link {_shown(path)} is too long", unsafe=True)
         return None
-
-
-class _Below(NamedTuple):
-    """A sound tree: the longest path below it and how deep it goes."""
-
-    longest: int
-    deepest: int
 
 
 def _shown(path: bytes) -> str:
