@@ -92,9 +92,7 @@ def check_supported() -> None:
 
 def temporary() -> sqlite3.Connection:
     """Returns an empty index that is removed when it is closed."""
-    connection = _connect("")
-    _make(connection)
-    return connection
+    return _prepared(sqlite3.connect("", isolation_level=None), new=True)
 
 
 def open_to_write(path: Path, repository: Repository) -> sqlite3.Connection:
@@ -111,15 +109,8 @@ def open_to_write(path: Path, repository: Repository) -> sqlite3.Connection:
             os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
         )
         repository.access.adjust(path)
-    connection = _connect(os.fspath(path))
-    try:
-        if new:
-            _make(connection)
-        _check(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    connection = sqlite3.connect(path, isolation_level=None)
+    return _prepared(connection, new=new)
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
@@ -131,8 +122,17 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
     )
+    return _prepared(connection)
+
+
+def _prepared(
+    connection: sqlite3.Connection, *, new: bool = False
+) -> sqlite3.Connection:
+    """Returns a connection that is ready; closes it if the index cannot be used."""
     try:
         _tune(connection)
+        if new:
+            _make(connection)
         _check(connection)
     except BaseException:
         connection.close()
@@ -140,15 +140,10 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _connect(name: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(name, isolation_level=None)
-    connection.execute("PRAGMA page_size = 8192")
-    _tune(connection)
-    return connection
-
-
 def _tune(connection: sqlite3.Connection) -> None:
     for setting in (
+        # It counts before the first table is made, and does nothing after that.
+        "page_size = 8192",
         # The file may have come with a repository, so its schema must not call functions.
         *("trusted_schema = OFF", "cell_size_check = ON"),
         *("synchronous = NORMAL", "temp_store = MEMORY"),

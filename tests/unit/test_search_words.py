@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -52,14 +53,14 @@ def test_without_a_word_there_are_no_items(text):
     ],
 )
 def test_what_fts_takes_for_an_operator_is_a_word(text):
-    index = sqlite3.connect(":memory:")
-    index.execute("CREATE VIRTUAL TABLE t USING fts5(talk)")
     query = Query.parse((text,))
-    index.execute("INSERT INTO t VALUES(?)", (folded(text.replace("\ud800", "")),))
-    found = index.execute(
-        "SELECT count(*) FROM t WHERE t MATCH ?",
-        (" AND ".join(item.quoted for item in query.items),),
-    ).fetchone()
+    with closing(sqlite3.connect(":memory:")) as index:
+        index.execute("CREATE VIRTUAL TABLE t USING fts5(talk)")
+        index.execute("INSERT INTO t VALUES(?)", (folded(text.replace("\ud800", "")),))
+        found = index.execute(
+            "SELECT count(*) FROM t WHERE t MATCH ?",
+            (" AND ".join(item.quoted for item in query.items),),
+        ).fetchone()
     assert found == (1,)
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,17 +102,15 @@ def index_of(top) -> Path:
 
 def whole(top) -> list[object]:
     """All that an index has, but for its own numbers."""
-    found = sqlite3.connect(index_of(top))
-    rows = [
-        *found.execute("SELECT branch, hex(oid) FROM tips ORDER BY 1"),
-        *found.execute("SELECT hex(oid), ident, whole FROM checkpoints ORDER BY 1"),
-        *found.execute(
-            "SELECT hex(key), start, size FROM passages, sources"
-            " ON source = sources.n ORDER BY 1, 2"
-        ),
-    ]
-    found.close()
-    return rows
+    with closing(sqlite3.connect(index_of(top))) as found:
+        return [
+            *found.execute("SELECT branch, hex(oid) FROM tips ORDER BY 1"),
+            *found.execute("SELECT hex(oid), ident, whole FROM checkpoints ORDER BY 1"),
+            *found.execute(
+                "SELECT hex(key), start, size FROM passages, sources"
+                " ON source = sources.n ORDER BY 1, 2"
+            ),
+        ]
 
 
 @pytest.mark.parametrize(
@@ -352,10 +351,10 @@ def test_a_damaged_index_is_made_again(repo, damage):
         case "middle":
             file.write_bytes(raw[:8192] + b"\xff" * (len(raw) - 8192))
         case "old":
-            with sqlite3.connect(file) as index:
+            with closing(sqlite3.connect(file)) as index, index:
                 index.execute("PRAGMA user_version = 99")
         case _:
-            with sqlite3.connect(file) as index:
+            with closing(sqlite3.connect(file)) as index, index:
                 index.execute("DROP TABLE contents")
     assert where(repo, "zeppelin") == [(1, "tools")]
     assert where(repo, "hovercraft") == [(1, "files")]
@@ -363,7 +362,7 @@ def test_a_damaged_index_is_made_again(repo, damage):
 
 def test_a_hit_that_git_does_not_have_is_not_shown(repo):
     hits(repo, "race")
-    with sqlite3.connect(index_of(repo)) as index:
+    with closing(sqlite3.connect(index_of(repo))) as index, index:
         # As an index of another repository would have it.
         index.execute(
             "INSERT INTO words(rowid, talk) SELECT n, 'invented' FROM passages WHERE n = 1"
