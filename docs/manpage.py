@@ -1,6 +1,7 @@
 """Writes docs/gitcp.1 from the commands themselves: `python docs/manpage.py`."""
 # ruff: noqa: INP001  a script, not a package
 
+import inspect
 import itertools
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def verbatim(text: str) -> list[str]:
 def paragraphs(command: click.Command) -> list[str]:
     """Returns the help of a command."""
     lines: list[str] = []
-    for part in (command.help or "").replace("\r", "").split("\n\n"):
+    for part in inspect.cleandoc(command.help or "").split("\n\n"):
         if "\b" in part:
             shown = part.replace("\b", "").strip("\n")
             kept = [escape(line) for line in shown.split("\n")]
