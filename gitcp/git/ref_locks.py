@@ -10,6 +10,16 @@ LOCK = ".lock"
 DECIDED = "decided"
 
 
+def release(lock: Path, staged: Path) -> None:
+    """Removes a lock if it still is the link to `staged`.
+
+    Once the ref has moved, the path of the lock may be the lock of another process.
+    """
+    with suppress(FileNotFoundError):
+        if _same_file(staged, lock):
+            lock.unlink()
+
+
 def settle(lock: Path, *, decided: bool) -> None:
     """Ends a lock of a dead gitcp: past its commit point the ref moves, otherwise it stays."""
     if not decided:

@@ -244,7 +244,7 @@ class FileRefs:
                 self.storage.check()
                 lock.rename(path)
             except BaseException:
-                lock.unlink(missing_ok=True)
+                ref_locks.release(lock, staged)
                 raise
             finally:
                 staged.unlink()

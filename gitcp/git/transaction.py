@@ -9,7 +9,7 @@ from pathlib import Path
 from gitcp import durable
 from gitcp.errors import BranchMovedError, StorageError, UsageError
 from gitcp.format import tree as trees
-from gitcp.git import area, grace
+from gitcp.git import area, grace, ref_locks
 from gitcp.git.complete import Completion
 from gitcp.git.ended import OWNER, STAGED_REF, TRANSACTIONS, let_go, settle_refs, sweep
 from gitcp.git.moved_refs import grew_from, moved_since
@@ -212,11 +212,12 @@ class Transaction:
                     decided.unlink()
                     for staged, _ in held.values():
                         staged.unlink()
-        finally:
+        except BaseException:
             if not decided.exists():
                 for staged, lock in held.values():
-                    lock.unlink(missing_ok=True)
+                    ref_locks.release(lock, staged)
                     staged.unlink(missing_ok=True)
+            raise
         return moved
 
     def _move_in(self) -> None:
