@@ -108,6 +108,8 @@ class GitRefs:
         return known.listed[pattern]
 
     def _ask(self, pattern: str, known: _Known) -> None:
+        # Before as well: git may look for refs in the storage that they came from.
+        self.storage.check()
         try:
             out = self._git(
                 "for-each-ref",
@@ -320,15 +322,18 @@ class GitRefs:
         )
         assert running.stdin is not None
         assert running.stdout is not None
-        # If git has given up, its last output says why.
-        with suppress(BrokenPipeError):
+        try:
             running.stdin.write(b"\n".join([b"start", *changes, b"prepare", b""]))
             running.stdin.flush()
-            while running.stdout.readline() not in _PREPARED:
-                pass
-            if migration(self._common) is not None:
-                process.finish(running, b"abort\n")
-                return None
+        except BrokenPipeError:
+            # git has given up, and says why. Python would fail if it got more to write.
+            process.finish(running)
+            return None
+        while running.stdout.readline() not in _PREPARED:
+            pass
+        if migration(self._common) is not None:
+            process.finish(running, b"abort\n")
+            return None
         process.finish(running, b"commit\n")
         return True
 

@@ -6,6 +6,7 @@ afterwards whether its write may have been left behind.
 """
 
 import functools
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,10 @@ from gitcp.git import process
 from gitcp.git.migrating import PREFIX, has_ended, migration
 
 FILES, TABLES = "files", "reftable"
+_TABLES_NAMED = re.compile(
+    rb"^(?:\s*\[extensions\])?\s*refstorage\s*=\s*\"?reftable\b",
+    re.IGNORECASE | re.MULTILINE,
+)
 # How often one read follows refs that move.
 _MIGRATIONS = 20
 
@@ -45,9 +50,21 @@ class RefStorage:
     def _moved(self) -> bool:
         if (TABLES if _inode(self._common / TABLES) else FILES) != self._kind:
             return True
+        # git writes the configuration last. Until then its commands look for refs where none
+        # are, and report that there are none.
+        if not self._is_named():
+            return True
         now = _inode(self._refs)
         # On some disks each look finds another number.
         return now != self._place and now == _inode(self._refs)
+
+    def _is_named(self) -> bool:
+        with suppress(OSError):
+            text = (self._common / "config").read_bytes()
+            if (TABLES if _TABLES_NAMED.search(text) else FILES) == self._kind:
+                return True
+        # The text may be of a form that only git understands.
+        return _named(self._common) == self._kind
 
     def leave(self, directory: Path) -> None:
         """Removes a directory below `refs` and those above it, if they are empty."""
@@ -125,21 +142,25 @@ def settled(common_dir: Path, timeout: float) -> str:
         if migration(common_dir) is not None:
             return None
         there = TABLES if (common_dir / TABLES).is_dir() else FILES
-        named = ""
-        with suppress(GitFailedError):
-            out = process.run(
-                ["config", "--get", "extensions.refStorage"],
-                cwd=common_dir,
-                env={"GIT_DIR": str(common_dir)},
-                accept=(0, 1),
-            )
-            named = out.decode().strip() or FILES
-        return there if named == there else None
+        return there if _named(common_dir) == there else None
 
     found = durable.until(look, timeout=timeout)
     if found is None:
         raise busy(common_dir)
     return found
+
+
+def _named(common_dir: Path) -> str:
+    """Returns the storage that the configuration names; nothing if git cannot read it."""
+    with suppress(GitFailedError):
+        out = process.run(
+            ["config", "--get", "extensions.refStorage"],
+            cwd=common_dir,
+            env={"GIT_DIR": str(common_dir)},
+            accept=(0, 1),
+        )
+        return out.decode().strip() or FILES
+    return ""
 
 
 def _inode(path: Path) -> int:

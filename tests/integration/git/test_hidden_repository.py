@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ from gitcp.git.transaction import transaction
 from tests.integration.git.test_migrate import migrated
 from tests.support.gitrepo import commit_all, git, git_line, make_repo, write_files
 from tests.support.inprocess import fails, ok
+from tests.support.needs import needs_migrate
 
 HIDDEN = 0.3
 VERSION_0 = "repositoryformatversion = 0"
@@ -275,6 +277,8 @@ def test_a_change_of_refs_in_tables_is_repeated_if_git_saw_no_repository(
 ):
     git_dir = top / ".git"
     (git_dir / "reftable").mkdir(exist_ok=True)
+    with (git_dir / "config").open("a") as config:
+        config.write("[extensions]\n\trefStorage = reftable\n")
     tried: list[object] = []
 
     def change(refs, changes):
@@ -314,3 +318,42 @@ def test_a_ref_that_a_migration_has_left_behind_is_moved_once_more(
         with pytest.raises(StorageError, match="already exists"):
             refs.compare_and_swap(name, expect=None, new=new, staged=tmp_path / "ref")
         assert len(asked) < times
+
+
+def test_a_git_that_has_ended_before_it_is_asked_for_a_change_says_why(
+    top, monkeypatch
+):
+    """Python's own error would look as if the reader of gitcp's output had gone."""
+    start = process.start
+
+    def ended(*args, **kwargs):
+        running = start(*args, **kwargs)
+        running.wait()
+        return running
+
+    monkeypatch.setattr(process, "start", ended)
+    (top / ".git" / "HEAD").rename(top / ".git" / "away")
+    refs = GitRefs(top / ".git", top / ".git")
+    with pytest.raises(GitUnseenError, match="not a git repository"):
+        refs._change([b"delete refs/gitcp/s/main/main"])
+
+
+def test_git_is_not_believed_before_the_configuration_names_the_tables(top):
+    """It looks for refs in files then, and reports that there are none."""
+    needs_migrate()
+    ok(top, "save", "--allow-empty", "-m", "one")
+    if not (top / ".git" / "reftable").exists():
+        git(top, "refs", "migrate", "--ref-format=reftable")
+    repository = discover(top)
+    refs = repository.refs
+    before = git_line(top, "rev-parse", "refs/gitcp/s/main/main")
+    config = top / ".git" / "config"
+    named = config.read_text()
+    config.write_text(
+        re.sub(r"\trefstorage = reftable\n", "", named, flags=re.IGNORECASE)
+    )
+    assert git(top, "for-each-ref") == b""
+    thread = threading.Timer(HIDDEN, lambda: config.write_text(named))
+    thread.start()
+    assert refs.read("refs/gitcp/s/main/main") == before
+    thread.join()
