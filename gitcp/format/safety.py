@@ -9,6 +9,7 @@ from gitcp.format.tree import DIRECTORY, EXECUTABLE, FILE, GITLINK, LINK
 
 NAME_LIMIT = 255
 PATH_LIMIT = 4_096
+# Python's stack of 1,000 calls has room for one call for each directory, not for two.
 DEPTH_LIMIT = 500
 MODES = frozenset({FILE, EXECUTABLE, LINK, GITLINK, DIRECTORY})
 

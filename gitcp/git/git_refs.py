@@ -108,7 +108,8 @@ class GitRefs:
         return known.listed[pattern]
 
     def _ask(self, pattern: str, known: _Known) -> None:
-        # Before as well: git may look for refs in the storage that they came from.
+        # Before git starts, too: until a migration has named the new storage in the
+        # configuration, git looks for refs in the old one.
         self.storage.check()
         try:
             out = self._git(

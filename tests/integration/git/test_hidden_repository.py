@@ -353,7 +353,9 @@ def test_git_is_not_believed_before_the_configuration_names_the_tables(top):
         re.sub(r"\trefstorage = reftable\n", "", named, flags=re.IGNORECASE)
     )
     assert git(top, "for-each-ref") == b""
-    thread = threading.Timer(HIDDEN, lambda: config.write_text(named))
+    lock = config.with_name("config.lock")
+    lock.write_text(named)
+    thread = threading.Timer(HIDDEN, lock.rename, (config,))
     thread.start()
     assert refs.read("refs/gitcp/s/main/main") == before
     thread.join()
