@@ -8,7 +8,7 @@ from typing import Any
 from gitcp import durable, notices
 from gitcp._version import __version__
 from gitcp.cli.emit import Output, safe, safe_path, writing
-from gitcp.cli.streams import discard, write
+from gitcp.cli.streams import discard, has_reader, write
 from gitcp.errors import (
     EffectsStandError,
     GitcpError,
@@ -55,6 +55,10 @@ def run(out: Output, work: Callable[[], Any]) -> int:
         # click itself exits after a completion, and after a closed pipe.
         if isinstance(exc, SystemExit) and COMPLETE in os.environ:
             return exc.code if isinstance(exc.code, int) else _INTERNAL
+        if has_reader(sys.stdout):
+            # It was the pipe to another program that broke.
+            _report_bug(out, exc.__context__ or exc)
+            return _INTERNAL
         # The reader of our output is gone; Python would report that again at exit.
         discard(sys.stdout)
         return _CLOSED_PIPE
@@ -126,7 +130,7 @@ def report(out: Output, exc: GitcpError) -> None:
             out.note(f"  {safe_path(line)}")
 
 
-def _report_bug(out: Output, exc: Exception) -> None:
+def _report_bug(out: Output, exc: BaseException) -> None:
     import traceback
 
     trace = "".join(traceback.format_exception(exc))

@@ -23,6 +23,18 @@ def write(raw: bytes, *, err: bool = False) -> None:
         stream.buffer.flush()
 
 
+def has_reader(stream: TextIO) -> bool:
+    """Returns whether what is written to the stream can arrive.
+
+    It cannot if the stream is a pipe or a socket, and its other end is closed.
+    """
+    import select
+
+    poller = select.poll()
+    poller.register(stream.fileno(), 0)
+    return not poller.poll(0)
+
+
 def discard(stream: TextIO) -> None:
     """Discards what the stream has buffered, and all that is written to it from now on."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

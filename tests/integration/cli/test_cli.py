@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -10,13 +11,16 @@ import re
 import select
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from gitcp.cli import boundary
 from gitcp.cli.app import COMMANDS
+from gitcp.cli.emit import Output
 from gitcp.cli.topics import TOPICS
 from gitcp.errors import GitcpError
 from gitcp.format import checkpoint as manifests
@@ -287,6 +291,27 @@ def test_a_closed_pipe_is_silent(repo):
                           stderr=subprocess.PIPE, check=False)  # fmt: skip
     os.close(writer)
     assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+@pytest.mark.parametrize("kind", [BrokenPipeError, SystemExit])
+def test_a_broken_pipe_to_another_program_is_reported(capfd, kind):
+    """click ends with SystemExit after any broken pipe."""
+
+    def ask_git() -> None:
+        raise BrokenPipeError(errno.EPIPE, "to git")
+
+    def work() -> None:
+        try:
+            ask_git()
+        except BrokenPipeError:
+            if kind is BrokenPipeError:
+                raise
+            sys.exit(1)
+
+    assert boundary.run(Output(), work) == 70
+    told = capfd.readouterr().err
+    assert "this is a bug in gitcp" in told
+    assert "to git" in told
 
 
 # --- terminals --------------------------------------------------------------------
