@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, GitcpError, NotFoundError
+from gitcp.errors import CorruptError, GitcpError, GitFailedError, NotFoundError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
@@ -96,7 +96,10 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
         # A killed purge may have moved its branches without reporting the remotes.
         old |= _stood_for(workspace)
         remotes = _remotes(workspace, old)
-        taken = 0 if dry_run else _remove(workspace, eraser, old, remotes)
+        taken = 0
+        if not dry_run:
+            remotes = _forget(workspace, old, remotes)
+            taken = _remove(workspace, eraser, old)
     if not (purger.changed or steps.changed or remotes):
         raise missing or _nowhere(purger)
     left = _damaged(purger)
@@ -140,13 +143,29 @@ def _used(taken: int) -> list[str]:
     return [text]
 
 
-def _remove(
-    workspace: Workspace, eraser: Eraser | None, old: set[str], remotes: dict[str, str]
-) -> int:
+def _forget(
+    workspace: Workspace, old: set[str], remotes: dict[str, str]
+) -> dict[str, str]:
+    """Deletes the remote-tracking refs, which would keep the old objects alive.
+
+    A push or pull may move one meanwhile, or make another. Returns all that were deleted.
+    """
+    refs = workspace.repository.refs
+    gone: dict[str, str] = {}
+    while remotes:
+        try:
+            refs.delete(remotes)
+            gone |= remotes
+        except GitFailedError:
+            if all(refs.read(ref) == oid for ref, oid in remotes.items()):
+                raise
+        remotes = _remotes(workspace, old)
+    return gone
+
+
+def _remove(workspace: Workspace, eraser: Eraser | None, old: set[str]) -> int:
     """Removes the objects of old commits; returns how many of them git may have used."""
     repository = workspace.repository
-    # Remote-tracking refs would keep the old objects alive.
-    repository.refs.delete(remotes)
     encrypted_refs.forget(workspace, old)
     beside.clear(workspace, eraser)
     # This also removes objects that are on no branch.

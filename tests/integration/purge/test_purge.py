@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gitcp.purge import purge as purges
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
 from tests.support.gitrepo import git as run_git
 from tests.support.inprocess import fails, invoke, ok
@@ -245,6 +246,37 @@ def test_it_says_where_else_the_secret_is(repo, tmp_path):
     # Not gitcp's to change.
     assert value.encode() in run_git(repo, "show", "HEAD:conf.ini")
     assert git_line(repo, "for-each-ref", "refs/gitcp/r") == ""
+    sound(repo)
+
+
+def test_a_remote_tracking_ref_that_a_push_moves_meanwhile_is_removed(
+    repo, tmp_path, monkeypatch
+):
+    """The push beside it sends an old checkpoint, and notes it."""
+    run_git(tmp_path, "init", "--quiet", "--bare", "r.git")
+    run_git(repo, "remote", "add", "origin", str(tmp_path / "r.git"))
+    write_files(repo, {"a.txt": CANARY.encode()})
+    ok(repo, "save")
+    ok(repo, "push")
+    write_files(repo, {"a.txt": f"more {CANARY}".encode()})
+    newer = ok(repo, "save")["checkpoint"]["commit"]
+    (tracked,) = git_line(
+        repo, "for-each-ref", "--format=%(refname)", "refs/gitcp/r"
+    ).split()
+    real, moved = purges._remotes, list[str]()
+
+    def late(workspace, old):
+        found = real(workspace, old)
+        if not moved:
+            moved.append(tracked)
+            run_git(repo, "update-ref", tracked, newer)
+        return found
+
+    monkeypatch.setattr(purges, "_remotes", late)
+    purged = ok(repo, "purge", "--value-from-stdin", "--yes", input=CANARY.encode())
+    assert purged["remotes"] == ["origin"]
+    assert git_line(repo, "for-each-ref", "refs/gitcp/r") == ""
+    assert CANARY.encode() not in everything(repo)
     sound(repo)
 
 
