@@ -7,6 +7,7 @@ the push itself. So a claim counts only for what was sent there or came from the
 
 from collections.abc import Iterable, Mapping
 
+from gitcp.errors import CorruptError
 from gitcp.format.layout import LedgerKey, RefKey
 from gitcp.git.repository import Repository
 from gitcp.project.workspace import Workspace
@@ -40,8 +41,12 @@ def _is_below(workspace: Workspace, key: RefKey, oid: str, tip: str) -> bool:
         return oid in ledgers.commits_of(workspace, key, tip)[0]
     if not workspace.repository.objects.exists(bytes.fromhex(oid)):
         return False
-    wanted = workspace.store.checkpoint(oid)
-    return wanted is not None and workspace.store.holds(tip, wanted)
+    try:
+        wanted = workspace.store.checkpoint(oid)
+        return wanted is not None and workspace.store.holds(tip, wanted)
+    except CorruptError:
+        # A collection may just have removed it. What cannot be read is not proven.
+        return False
 
 
 def _is_reached(repository: Repository, oid: str) -> bool:

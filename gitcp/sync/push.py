@@ -24,8 +24,12 @@ from gitcp.sync.outcome import (
     Outcome,
 )
 from gitcp.sync.push_address import AddressPush, Outcomes, PushTarget, Relay
+from gitcp.sync.push_policy import is_unreadable
 from gitcp.sync.tracking import tracked
 from gitcp.trust.trusted_remotes import Pulled
+
+# How often a push tries again what it could not read.
+_MORE_TRIES = 3
 
 
 def push(
@@ -76,7 +80,7 @@ def push(
             AddressPush(target, address, alone=len(addresses) == 1)
             for address in addresses
         ]
-        outcomes = _send(pushes, tips, dry_run=dry_run)
+        tips, outcomes = _send_what_stays(workspace, pushes, tips, dry_run=dry_run)
         if fork and not dry_run:
             taken = {key for each in pushes for key in each.there}
             forks = push_forks.fork_diverged(workspace, outcomes, taken)
@@ -88,6 +92,41 @@ def push(
         if not dry_run and relay is None:
             _remember(workspace, name, tips, push_urls.everywhere(outcomes))
         return [each[key] for each in outcomes for key in sorted(each)]
+
+
+def _send_what_stays(
+    workspace: Workspace,
+    pushes: Sequence[AddressPush],
+    tips: Mapping[RefKey, str],
+    *,
+    dry_run: bool,
+) -> tuple[dict[RefKey, str], list[Outcomes]]:
+    """Returns the tips that were sent in the end, and the outcomes at each address.
+
+    Another process may rewrite a branch meanwhile. A collection may remove what the remote
+    has and no ref here reaches any more, while it is compared with the branch here. Then a
+    branch cannot be read although nothing is damaged: it is sent again, as it is by now.
+    """
+    tips, outcomes = dict(tips), _send(pushes, tips, dry_run=dry_run)
+    for _ in range(_MORE_TRIES):
+        unread = {key for each in outcomes for key in each if is_unreadable(each[key])}
+        if not unread:
+            break
+        now = {key: workspace.repository.refs.read(key.ref) for key in sorted(unread)}
+        for key, oid in now.items():
+            if oid is not None:
+                tips[key] = oid
+                continue
+            del tips[key]
+            for each in outcomes:
+                each.pop(key, None)
+        left = {key: tips[key] for key in unread & tips.keys()}
+        if left:
+            second = _send(
+                pushes, push_forks.to_send_again(tips, left), dry_run=dry_run
+            )
+            outcomes = list(map(push_forks.merged, outcomes, second))
+    return tips, outcomes
 
 
 def _send(

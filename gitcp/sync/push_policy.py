@@ -112,9 +112,13 @@ def unreadable(exc: GitcpError) -> str:
     return f"{_UNREADABLE}{exc.message}"
 
 
+def is_unreadable(outcome: Outcome) -> bool:
+    """Whether a branch or ledger was not sent because it cannot be read."""
+    return str(outcome.reason).startswith(_UNREADABLE)
+
+
 def _are_unreadable(rejected: Sequence[Outcome]) -> bool:
-    reasons = {str(outcome.reason) for outcome in rejected} - {BEFORE}
-    return all(reason.startswith(_UNREADABLE) for reason in reasons)
+    return all(is_unreadable(each) for each in rejected if each.reason != BEFORE)
 
 
 def _hint(rejected: Sequence[Outcome], remote: str) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from gitcp.errors import CorruptError
 from gitcp.format.commit import with_purged
+from gitcp.format.layout import RefKey
 from gitcp.project.workspace import open_workspace
+from gitcp.store.store import Store
 from gitcp.sync import pull
 from gitcp.sync.history import was_purged
+from gitcp.sync.push import push
+from gitcp.sync.push_policy import Decider
 from gitcp.trust.trusted_remotes import note_pulled
 from tests.support.clones import refs, results, save
 from tests.support.gitrepo import git, git_line
@@ -401,3 +406,72 @@ def test_a_commit_that_a_purge_removed_during_a_pull_stops_no_note(ann, bob):
     store = open_workspace(bob).store
     note_pulled(store, "origin", [git_line(bob, "rev-parse", REF)], ["ab" * 20])
     assert len(notes.read_text().splitlines()) == before + 1
+
+
+def pushed(repo: Path) -> dict[str, str]:
+    """What a push did, by branch; it holds no lock, so nothing waits for it."""
+    return {one.shown: one.result for one in push(open_workspace(repo))}
+
+
+def unreadable_once(monkeypatch, beside: Callable[[], object]) -> None:
+    """Another process acts while a push looks at a branch, which is then gone."""
+    real, done = Decider.decide, list[RefKey]()
+
+    def late(self, key, oid, there):
+        if not done:
+            done.append(key)
+            beside()
+            raise CorruptError(f"the object {oid} is missing")
+        return real(self, key, oid, there)
+
+    monkeypatch.setattr(Decider, "decide", late)
+
+
+def test_a_push_sends_a_branch_as_it_is_after_a_prune_beside_it(ann, hub, monkeypatch):
+    history(ann)
+    unreadable_once(monkeypatch, lambda: prune(ann))
+    assert pushed(ann) == {"main/main": "created"}
+    assert git_line(hub, "rev-parse", REF) == git_line(ann, "rev-parse", REF)
+    assert seqs(ann) == [6, 5]
+
+
+def test_a_push_leaves_out_a_branch_that_is_removed_beside_it(ann, hub, monkeypatch):
+    history(ann, 2)
+    ok(ann, "save", "-s", "other", "--allow-empty")
+    unreadable_once(monkeypatch, lambda: git(ann, "update-ref", "-d", REF))
+    assert pushed(ann) == {"other/main": "created"}
+    assert refs(hub).count(b"refs/gitcp/s/") == 1
+
+
+def test_a_push_compares_with_what_a_collection_removes_meanwhile(
+    ann, hub, bob, monkeypatch
+):
+    """No ref here reaches what the remote has: it is looked at, and then it is gone."""
+    one_ahead(ann, bob)
+    theirs = git_line(hub, "rev-parse", REF)
+    git(bob, "fetch", "-q", "origin", f"{REF}:refs/gitcp-test")
+    save(bob, a_py=b"bob's")
+    git(bob, "update-ref", "-d", "refs/gitcp-test")
+    real, gone = Store.checkpoint, list[str]()
+
+    def late(store, oid):
+        if oid == theirs and not gone:
+            gone.append(theirs)
+            git(bob, "gc", "-q", "--prune=now")
+        return real(store, oid)
+
+    monkeypatch.setattr(Store, "checkpoint", late)
+    assert pushed(bob) == {"main/main": "rejected"}
+    assert gone
+    told = fails(bob, 12, "push")
+    assert "it has diverged" in told
+
+
+def test_a_push_of_a_damaged_branch_ends(ann, hub, monkeypatch):
+    history(ann, 1)
+
+    def damaged(self, key, oid, there):
+        raise CorruptError(f"the object {oid} is missing")
+
+    monkeypatch.setattr(Decider, "decide", damaged)
+    assert "is missing" in fails(ann, 15, "push")
