@@ -238,6 +238,10 @@ class Tracked:
         if names:
             forced = set(self._state.forced) - names.keys()
             self._state.forced = sorted(forced.union(names.values()))
+            # A directory in place of one has a name, too.
+            self._state.hidden = sorted(
+                names.get(path, path) for path in self._state.hidden
+            )
             self._found.look.difference_update(names)
             self._found.look.update(names.values())
 

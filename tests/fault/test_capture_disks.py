@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -91,6 +92,28 @@ def test_tracked_in_a_repository_inside_under_another_case(tmp_path: Path):
             git(repo, "init", "-q", name)
         found = captured(repo, check(repo)).keys()
         assert found == {b"D/e/x", "\u00c9/y".encode(), b"dd/z"}
+
+
+@pytest.mark.parametrize("directory", ["A", "a"])
+@pytest.mark.parametrize("name", ["A", "a"])
+def test_tracked_though_ignored_after_a_directory_of_another_case(
+    tmp_path: Path, directory: str, name: str
+):
+    with odd_disk(tmp_path / "disk", fold=True) as disk:
+        repo = make_repo(disk / "repo", {"a": b"1", "b": b"2"})
+        (repo / ".git/info/exclude").write_text("a\n")
+
+        def learnt() -> dict[bytes, Any]:
+            # Without a fresh capture beside it, which would list the user's index again.
+            return captured(repo, capture(repo))
+
+        assert learnt() == on_disk(repo)
+        (repo / "a").unlink()
+        (repo / directory).mkdir()
+        assert learnt().keys() == {b"b"}
+        (repo / directory).rmdir()
+        (repo / name).write_bytes(b"3")
+        assert learnt() == on_disk(repo)
 
 
 def test_tracked_though_ignored_under_another_case(tmp_path: Path):
