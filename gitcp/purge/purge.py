@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import NamedTuple
 
-from gitcp.errors import CorruptError, GitcpError, GitFailedError, NotFoundError
+from gitcp.errors import CorruptError, GitcpError, NotFoundError
 from gitcp.format import layout
 from gitcp.format.checkpoint import show_path
 from gitcp.format.commit import purged
@@ -16,10 +16,9 @@ from gitcp.git.objects import BLOB
 from gitcp.git.staying import staying
 from gitcp.git.transaction import Transaction, transaction
 from gitcp.maintenance.gc import journals
-from gitcp.names import decode
 from gitcp.project import search_files
 from gitcp.project.workspace import Workspace
-from gitcp.purge import beside
+from gitcp.purge import beside, tracking_refs
 from gitcp.purge.checkpoints import Purger
 from gitcp.purge.ledgers import clean
 from gitcp.purge.redact import Eraser
@@ -95,10 +94,10 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
                 old = _rewrite(workspace, opened, purger, refs)
         # A killed purge may have moved its branches without reporting the remotes.
         old |= _stood_for(workspace)
-        remotes = _remotes(workspace, old)
+        remotes = tracking_refs.reaching(workspace, old)
         taken = 0
         if not dry_run:
-            remotes = _forget(workspace, old, remotes)
+            remotes = tracking_refs.forget(workspace, old, remotes)
             taken = _remove(workspace, eraser, old)
     if not (purger.changed or steps.changed or remotes):
         raise missing or _nowhere(purger)
@@ -115,7 +114,7 @@ def purge(workspace: Workspace, wanted: Wanted, *, dry_run: bool = False) -> Pur
             sorted({eraser.erased(path) if eraser else path for path in purger.files})
         ),
         tuple(dict.fromkeys(name for _, name in values)),
-        tuple(sorted({_remote_name(ref) for ref in remotes})),
+        tuple(sorted({tracking_refs.name_of(ref) for ref in remotes})),
         tuple(left),
         tuple(steps.changed),
     )
@@ -141,26 +140,6 @@ def _used(taken: int) -> list[str]:
         f" {taken} of these objects were in, and may hold a copy"
     )
     return [text]
-
-
-def _forget(
-    workspace: Workspace, old: set[str], remotes: dict[str, str]
-) -> dict[str, str]:
-    """Deletes the remote-tracking refs, which would keep the old objects alive.
-
-    A push or pull may move one meanwhile, or make another. Returns all that were deleted.
-    """
-    refs = workspace.repository.refs
-    gone: dict[str, str] = {}
-    while remotes:
-        try:
-            refs.delete(remotes)
-            gone |= remotes
-        except GitFailedError:
-            if all(refs.read(ref) == oid for ref, oid in remotes.items()):
-                raise
-        remotes = _remotes(workspace, old)
-    return gone
 
 
 def _remove(workspace: Workspace, eraser: Eraser | None, old: set[str]) -> int:
@@ -341,25 +320,6 @@ def _stood_for(workspace: Workspace) -> set[str]:
     for key, tip in ledgers.here(workspace).items():
         old |= ledgers.commits_of(workspace, key, tip)[1]
     return old
-
-
-def _remotes(workspace: Workspace, old: set[str]) -> dict[str, str]:
-    """Returns the remote-tracking refs that reach a commit to remove."""
-    listed = workspace.repository.refs.list(layout.REMOTE_EFFECTS)
-    found = {ref: oid for ref, oid in listed.items() if oid in old}
-    for ref, tip in workspace.repository.refs.list(layout.REMOTES).items():
-        start = workspace.store.checkpoint(tip)
-        if start is not None and any(
-            one.commit in old for one in workspace.store.line(start)
-        ):
-            found[ref] = tip
-    return found
-
-
-def _remote_name(ref: str) -> str:
-    below = ref.removeprefix(layout.REMOTES).removeprefix(layout.REMOTE_EFFECTS)
-    component = below.split("/")[0]
-    return decode(component) or component
 
 
 def _in_work_tree(

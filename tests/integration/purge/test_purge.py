@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gitcp.purge import purge as purges
+from gitcp.purge import tracking_refs
 from tests.support.gitrepo import commit_all, git_line, make_repo, write_files
 from tests.support.gitrepo import git as run_git
 from tests.support.inprocess import fails, invoke, ok
@@ -263,7 +263,7 @@ def test_a_remote_tracking_ref_that_a_push_moves_meanwhile_is_removed(
     (tracked,) = git_line(
         repo, "for-each-ref", "--format=%(refname)", "refs/gitcp/r"
     ).split()
-    real, moved = purges._remotes, list[str]()
+    real, moved = tracking_refs.reaching, list[str]()
 
     def late(workspace, old):
         found = real(workspace, old)
@@ -272,7 +272,7 @@ def test_a_remote_tracking_ref_that_a_push_moves_meanwhile_is_removed(
             run_git(repo, "update-ref", tracked, newer)
         return found
 
-    monkeypatch.setattr(purges, "_remotes", late)
+    monkeypatch.setattr(tracking_refs, "reaching", late)
     purged = ok(repo, "purge", "--value-from-stdin", "--yes", input=CANARY.encode())
     assert purged["remotes"] == ["origin"]
     assert git_line(repo, "for-each-ref", "refs/gitcp/r") == ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import gitcp
-from gitcp.purge import purge as purging
+from gitcp.purge import tracking_refs
 from tests.support.gitrepo import git, git_line, run_gitcp
 from tests.support.inprocess import fails, invoke, ok
 
@@ -148,7 +148,7 @@ def test_an_interrupted_purge_is_finished_by_the_same_command(ann, how, monkeypa
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(purging, "_remotes", power_cut)
+        patched.setattr(tracking_refs, "reaching", power_cut)
         done = invoke(ann, "purge", *words, "--yes", input=SECRET.encode())
         assert done.returncode == 130
     assert ok(ann, "purge", *words, "--dry-run", input=SECRET.encode())["remotes"]
