@@ -113,11 +113,18 @@ def _one_to_the_disk(outcome: Outcome, facts: Facts) -> None:
     """
     spellings: dict[bytes, list[bytes]] = {}
     for path in outcome.after if facts.folds else ():
-        text = normalize("NFD", facts.folded(path).decode("utf-8", "surrogateescape"))
-        spellings.setdefault(text.encode("utf-8", "surrogateescape"), []).append(path)
+        spellings.setdefault(_any_spelling(path, facts), []).append(path)
     outcome.doubtful |= {
         path for alike in spellings.values() for path in alike if len(alike) > 1
     }
+
+
+def _any_spelling(path: bytes, facts: Facts) -> bytes:
+    """The same for all names of a file, where case is none."""
+    if not facts.folds:
+        return path
+    text = normalize("NFD", facts.folded(path).decode("utf-8", "surrogateescape"))
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _omitted(listing: Listing, here: Captured) -> set[bytes]:
@@ -156,6 +163,10 @@ def _place(
     here: Captured,
     loose: Collection[bytes],
 ) -> None:
+    vague = {
+        _any_spelling(path, facts) for path in facts.vague
+        if path in listing and listing[path].kind == "dir"
+    }  # fmt: skip
     for path, (mode, oid) in wanted.items():
         entry = facts.index.get(path)
         absent = path not in listing and entry is not None and entry.sparse
@@ -169,7 +180,7 @@ def _place(
             node = listing[path]
             same = node.kind == kind and (node.mode, node.oid) == (mode, oid)
             (outcome.doubtful if same else outcome.blocked).add(path)
-        if path in facts.vague and path in listing and listing[path].kind == "dir":
+        if _any_spelling(path, facts) in vague:
             outcome.doubtful.add(path)
         inside = facts.enclosing(path)
         if inside is not None and here.files.get(path) != (mode, oid):
