@@ -24,22 +24,23 @@ def forget(
 ) -> dict[str, str]:
     """Deletes the remote-tracking refs, which would keep the old objects alive.
 
-    A push or pull may move one meanwhile, or make another. Returns all that were deleted.
+    A push or pull may move one meanwhile, or make another. Returns every one that reached
+    a commit to remove.
 
     Raises:
         GitFailedError: git deletes none of them, and none has moved.
     """
     refs = workspace.repository.refs
-    gone: dict[str, str] = {}
+    found: dict[str, str] = {}
     while remotes:
+        found |= remotes
         try:
             refs.delete(remotes)
-            gone |= remotes
         except GitFailedError:
             if all(refs.read(ref) == oid for ref, oid in remotes.items()):
                 raise
         remotes = reaching(workspace, old)
-    return gone
+    return found
 
 
 def name_of(ref: str) -> str:

@@ -29,7 +29,7 @@ from gitcp.sync.tracking import tracked
 from gitcp.trust.trusted_remotes import Pulled
 
 # How often a push tries again what it could not read.
-_MORE_TRIES = 3
+_MORE_TRIES = 2
 
 
 def push(
@@ -80,7 +80,7 @@ def push(
             AddressPush(target, address, alone=len(addresses) == 1)
             for address in addresses
         ]
-        tips, outcomes = _send_what_stays(workspace, pushes, tips, dry_run=dry_run)
+        tips, outcomes = _send_and_retry(workspace, pushes, tips, dry_run=dry_run)
         if fork and not dry_run:
             taken = {key for each in pushes for key in each.there}
             forks = push_forks.fork_diverged(workspace, outcomes, taken)
@@ -94,7 +94,7 @@ def push(
         return [each[key] for each in outcomes for key in sorted(each)]
 
 
-def _send_what_stays(
+def _send_and_retry(
     workspace: Workspace,
     pushes: Sequence[AddressPush],
     tips: Mapping[RefKey, str],
@@ -103,9 +103,9 @@ def _send_what_stays(
 ) -> tuple[dict[RefKey, str], list[Outcomes]]:
     """Returns the tips that were sent in the end, and the outcomes at each address.
 
-    Another process may rewrite a branch meanwhile. A collection may remove what the remote
-    has and no ref here reaches any more, while it is compared with the branch here. Then a
-    branch cannot be read although nothing is damaged: it is sent again, as it is by now.
+    A branch may be unreadable although nothing is damaged: another process has rewritten it,
+    or a collection has removed what it was compared with, which the remote has and no ref
+    here reaches. Such a branch is sent again, as it is by now.
     """
     tips, outcomes = dict(tips), _send(pushes, tips, dry_run=dry_run)
     for _ in range(_MORE_TRIES):

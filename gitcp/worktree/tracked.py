@@ -238,7 +238,7 @@ class Tracked:
         if names:
             forced = set(self._state.forced) - names.keys()
             self._state.forced = sorted(forced.union(names.values()))
-            # A directory in place of one has a name, too.
+            # A directory in place of a file that is away may be what has another name.
             self._state.hidden = sorted(
                 names.get(path, path) for path in self._state.hidden
             )
