@@ -1,5 +1,6 @@
 """Reads objects, in process (pygit2's Odb) or streamed (git cat-file)."""
 
+import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import pygit2
 
 _T = TypeVar("_T")
+_Packs = tuple[int, frozenset[str]]
 
 _CHUNK = 1024 * 1024
 # Objects up to this size that git has read are cached.
@@ -33,9 +35,8 @@ _SMALL = 16 * 1024
 _HEAD_WORDS = 3
 # Bytes of packs that libgit2 maps at once, and of all of them.
 _WINDOW, _MAPPED = 16 << 20, 64 << 20
-# How often an object is looked up while packs change, and the nanoseconds within which two
-# changes of a directory may have the same time.
-_LOOKS, _TICK = 5, 20_000_000
+# Seconds for which an object is looked up while packs change.
+_CHANGING = 0.1
 # By git's numbers: pygit2's enum is not loaded yet.
 _KINDS = {1: COMMIT, 2: TREE, 3: BLOB, 4: "tag"}
 
@@ -51,8 +52,8 @@ class LibgitObjects(Objects):
         super().__init__(SHA1)
         self._directory = directory
         self._asked: _CatFile | None = None
-        # The time of the last change of the packs that was seen twice, a tick apart.
-        self._settled = 0
+        # The packs that were there after the last miss.
+        self._seen: _Packs | None = None
 
     @computed
     def _odb(self) -> "pygit2.Odb":
@@ -171,20 +172,13 @@ class LibgitObjects(Objects):
         After a miss, libgit2 lists the packs once more. If git removes a pack at that moment
         because a new one holds the same objects, the list may name neither.
         """
-        packs = self._directory / "pack"
-        for _ in range(_LOOKS):
-            began = time.time_ns()
-            found = look()
-            if found is not None:
-                return found
-            changed = _changed(packs)
-            if changed < began - _TICK or changed == self._settled:
+        until = time.monotonic() + _CHANGING
+        while (found := look()) is None:
+            packs = _packs(self._directory)
+            if packs == self._seen or time.monotonic() > until:
                 return None
-            # Not by the clock alone: that of a file server may be ahead.
-            time.sleep(_TICK / 1e9)
-            if _changed(packs) == changed:
-                self._settled = changed
-        return None
+            self._seen = packs
+        return found
 
     def walk(self, tips: Sequence[str], hidden: Sequence[str]) -> list[str] | None:
         """Returns the commits that tips reach and hidden ones do not, parents first.
@@ -341,12 +335,16 @@ class _CatFile:
         self._running.clear()
 
 
-def _changed(directory: Path) -> int:
-    """Returns when the list of files changed, in nanoseconds; 0 without the directory."""
-    try:
-        return directory.stat().st_mtime_ns
-    except FileNotFoundError:
-        return 0
+def _packs(directory: Path) -> _Packs | None:
+    """Returns the time of the last change of the packs, and the names of their indexes.
+
+    Two changes may have the same time, and a pack that is replaced may keep its name.
+    """
+    packs = directory / "pack"
+    with suppress(FileNotFoundError):
+        changed = packs.stat().st_mtime_ns
+        return changed, frozenset(n for n in os.listdir(packs) if n.endswith(".idx"))
+    return None
 
 
 class _Answer(NamedTuple):

@@ -80,7 +80,7 @@ def test_nothing_else_is_tried_twice(repo, fail, command, said):
 
 
 class _Meanwhile:
-    """The objects as libgit2 reads them; a pack is away during the first `times` reads."""
+    """The objects as libgit2 reads them; a pack is replaced during the first `times` reads."""
 
     def __init__(self, odb, pack: Path, times: int) -> None:
         self._odb, self._pack, self.left = odb, pack, times
@@ -89,12 +89,14 @@ class _Meanwhile:
         if not self.left:
             return getattr(self._odb, name)(oid)
         self.left -= 1
-        away = self._pack.with_name(f"away-{self._pack.name}")
+        away = self._pack.with_name("away")
         self._pack.rename(away)
         try:
             # One that has opened no pack yet, so that the index is really missing to it.
             return getattr(pygit2.Odb(str(self._pack.parents[1])), name)(oid)
         finally:
+            old, self._pack = self._pack, self._pack.with_stem(f"pack-{self.left:040}")
+            old.with_suffix(".pack").rename(self._pack.with_suffix(".pack"))
             away.rename(self._pack)
 
     def read(self, oid):
@@ -137,7 +139,7 @@ def test_an_object_is_looked_up_again_if_packs_changed(packed, how, times):
 @pytest.mark.sha1
 def test_an_object_that_stays_away_is_missing(packed):
     objects, commit, index = packed
-    objects._odb = _Meanwhile(objects._odb, index, 99)
+    objects._odb = _Meanwhile(objects._odb, index, 10**6)
     with pytest.raises(CorruptError, match="is missing"):
         objects.read(commit, "commit")
     assert not objects.exists(commit)
