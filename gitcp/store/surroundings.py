@@ -1,6 +1,6 @@
 """Looks up what this repository knows of a checkpoint: number, label, previous state."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -49,11 +49,21 @@ class Surroundings(NamedTuple):
         """Returns the state that was there before a checkpoint, in its work tree."""
         # If the numbers cannot be read, the earlier state is unknown.
         with suppress(StorageError):
+            pruned: Collection[int] | None = None
             for entry in self.numbers.before(checkpoint.id, checkpoint.trailers.key):
-                with suppress(CorruptError, FormatTooNewError):
+                # What was pruned stays until it is collected. Once something is missing, thousands
+                # more may be, and to look for each takes long.
+                if pruned is not None and entry.number in pruned:
+                    continue
+                try:
                     before = self.read(entry.commit)
                     if before is not None and before.holds_files:
                         return before
+                except FormatTooNewError:
+                    continue
+                except CorruptError:
+                    if pruned is None:
+                        pruned = self.numbers.fates().gone
         return None
 
 

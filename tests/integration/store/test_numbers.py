@@ -13,6 +13,7 @@ import pytest
 from gitcp.project.workspace import open_workspace
 from gitcp.store.numbering import number_all
 from gitcp.store.numbers import Numbers
+from gitcp.store.surroundings import Surroundings
 from tests.support.clones import clone
 from tests.support.gitrepo import git, git_line
 from tests.support.inprocess import fails, ok
@@ -231,3 +232,33 @@ def test_many_processes_share_the_count(repo):
     given = sorted(numbers(repo).values())
     assert given == list(range(1, len(given) + 1))
     assert len(given) >= 5 * 4
+
+
+def test_what_was_pruned_and_collected_is_not_looked_for_one_by_one(repo):
+    for _ in range(9):
+        save(repo)
+    ok(repo, "prune", "--keep-last", "1", "-y")
+    ok(repo, "gc")
+    store = open_workspace(repo).store
+    looked: list[str] = []
+
+    def read(commit):
+        looked.append(commit)
+        return store.checkpoint(commit)
+
+    newest = store.require_tip("main", "main")
+    before = Surroundings(store.numbers, store.labels, read).before(newest)
+    assert before is None
+    assert len(looked) == 1
+
+
+def test_what_was_pruned_and_is_there_yet_is_the_state_before(repo):
+    for _ in range(4):
+        save(repo)
+    commit = git_line(repo, "rev-parse", "refs/gitcp/s/main/main~1")
+    ok(repo, "prune", "--keep-last", "1", "-y")
+    store = open_workspace(repo).store
+    around = Surroundings(store.numbers, store.labels, store.checkpoint)
+    before = around.before(store.require_tip("main", "main"))
+    assert before is not None
+    assert before.commit == commit
