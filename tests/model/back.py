@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tests.model import plain
 from tests.model.commands import record, same_words, untouched, words
-from tests.model.model import Facts, Node, ancestors, closure, differences
+from tests.model.model import (
+    Captured,
+    Facts,
+    Node,
+    ancestors,
+    closure,
+    differences,
+)
 from tests.model.outcome import Outcome, disk_differences, lost, restored
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
@@ -106,10 +113,6 @@ def outcome_of(
     """What must be on disk once a checkpoint is restored."""
     created = NONE if undone is None else undone.created
     going = before.captured.files.keys() - target.captured.files.keys()
-    files = {
-        path: entry for path, entry in target.captured.files.items()
-        if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
-    }  # fmt: skip
     # Directories that were there before the restore that is undone filled them.
     filled = {
         above
@@ -118,14 +121,7 @@ def outcome_of(
         if above not in created
     }
     dirs = before.captured.empty | before.captured.bare | filled
-    texts = plain.blobs(tree.repo.top, [oid for _, oid in files.values()])
-    spared = world.rules.ignored(
-        dict(zip(files, texts, strict=True)),
-        tree.repo.git_dir / "info" / "exclude",
-        going,
-        dirs,
-        folds=before.facts.folds,
-    )
+    spared = ignored_there(world, tree, target.captured, before.facts, going, dirs)
     outcome = restored(
         before.listing, before.facts, target.captured,
         spared=spared, created=created, only=paths or None,
@@ -137,6 +133,29 @@ def outcome_of(
     dirs -= filled
     outcome.open |= {p for p in dirs if p in spared or target.captured.lists(p)}
     return outcome
+
+
+def ignored_there(
+    world: World,
+    tree: Tree,
+    target: Captured,
+    facts: Facts,
+    paths: Collection[bytes],
+    dirs: Collection[bytes] = (),
+) -> frozenset[bytes]:
+    """Those of some paths and directories that the rules of a checkpoint ignore."""
+    files = {
+        path: entry for path, entry in target.files.items()
+        if path.rpartition(b"/")[2] == b".gitignore" and entry[0] != "120000"
+    }  # fmt: skip
+    texts = plain.blobs(tree.repo.top, [oid for _, oid in files.values()])
+    return world.rules.ignored(
+        dict(zip(files, texts, strict=True)),
+        tree.repo.git_dir / "info" / "exclude",
+        paths,
+        dirs,
+        folds=facts.folds,
+    )
 
 
 def go_back(

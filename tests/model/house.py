@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.model import plain
+from tests.model.back import ignored_there
 from tests.model.commands import same_words, untouched, words
 from tests.model.model import Captured, Listing, closure, differences, under
 from tests.model.world import Repo, Tree, Undo, World, check, name
@@ -187,6 +188,9 @@ def run(world: World, tree: Tree, *, fails: bool, back: bool) -> None:
         hidden = after.facts.ignored | after.facts.excluded
         # The command has written to what is a hard link of its file, too.
         hidden |= linked - before.captured.files.keys()
+        # Git tracks it, and the rules ignore it: then it stays (0016).
+        new = {b"ran.txt"} - before.listing.keys()
+        hidden |= ignored_there(world, tree, held.captured, after.facts, new)
         # One that a sparse checkout left out comes back as a file.
         untouched(world, tree, before, hidden | before.captured.virtual)
     elif failed:
