@@ -215,7 +215,7 @@ def nothing_left(repo: Path) -> None:
     halves = {path.stem for path in packs.glob("*.pack")} ^ {
         path.stem for path in packs.glob("*.idx")
     }
-    assert not halves, halves
+    assert not halves, sorted(p.name for p in packs.iterdir() if p.stem in halves)
 
 
 def check(
