@@ -51,8 +51,8 @@ class Surroundings(NamedTuple):
         with suppress(StorageError):
             pruned: Collection[int] | None = None
             for entry in self.numbers.before(checkpoint.id, checkpoint.trailers.key):
-                # What was pruned stays until it is collected. Once something is missing, thousands
-                # more may be, and to look for each takes long.
+                # A pruned checkpoint can be read until `gc` removes it. Once one is missing, all
+                # before it may be: looking for each takes long while packs change.
                 if pruned is not None and entry.number in pruned:
                     continue
                 try:
