@@ -307,7 +307,7 @@ def beside(repo: Path, seconds: float, *commands: Sequence[str]) -> tuple[int, l
         told = acknowledged(savers)
     a_chain_of(repo, told)
     fsck(repo)
-    nothing_left(repo, packers=sum(one[0] in PACKERS for one in commands))
+    nothing_left(repo, packers=len(PACKERS.intersection(one[0] for one in commands)))
     # Whole is more than connected: every file of every checkpoint can be had.
     for commit in told[:: max(1, len(told) // 20)]:
         git(repo, "archive", "--format=tar", commit)
@@ -318,6 +318,7 @@ def void(_: object) -> None:
     return
 
 
+# git commands that pack. Two of one kind count once: git runs one `gc` at a time.
 PACKERS = {"gc", "maintenance", "repack"}
 GC = ("gc", "--prune=now", "--quiet")
 CLEANERS = [
