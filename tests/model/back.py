@@ -14,8 +14,15 @@ from tests.model.model import (
     ancestors,
     closure,
     differences,
+    under,
 )
-from tests.model.outcome import Outcome, disk_differences, lost, restored
+from tests.model.outcome import (
+    Outcome,
+    disk_differences,
+    lost,
+    one_to_the_disk,
+    restored,
+)
 from tests.model.plain import Stored
 from tests.model.world import Line, Seen, Tree, Undo, World, check, name
 
@@ -125,6 +132,7 @@ def outcome_of(
     outcome = restored(
         before.listing, before.facts, target.captured,
         spared=spared, created=created, only=paths or None,
+        purged=undone.purged if undone is not None else (),
     )  # fmt: skip
     # Tracked by now, and ignored by the older rules: no document says.
     outcome.open |= {path for path in spared if path in before.facts.index}
@@ -132,6 +140,7 @@ def outcome_of(
         outcome.after.setdefault(path, Node("dir"))
     dirs -= filled
     outcome.open |= {p for p in dirs if p in spared or target.captured.lists(p)}
+    one_to_the_disk(outcome, before.listing, before.facts)
     return outcome
 
 
@@ -204,6 +213,7 @@ def go_back(
         own = {
             path for path, node in created.items()
             if before.listing.get(path) == node and before.facts.enclosing(path) is None
+            and not (undone is not None and under(path, undone.purged))
         }  # fmt: skip
         others = {p: node for p, node in before.listing.items() if p not in own}
         found = lost(others, after.listing, before.captured)

@@ -11,7 +11,7 @@ from tests.model import plain
 from tests.model.back import ignored_there
 from tests.model.commands import same_words, untouched, words
 from tests.model.model import Captured, Listing, closure, differences, under
-from tests.model.world import Repo, Tree, Undo, World, check, name
+from tests.model.world import Repo, Tree, World, check, name
 
 IDS = {
     "claude-code": "901e4de5-9b00-4bbb-9a1a-d0204fe2674b",
@@ -127,14 +127,7 @@ def purge(world: World, tree: Tree, *, path: bytes) -> None:
         repo.records[id_] = got
     for one in world.trees.values():
         if one.repo is repo and one.undo is not None:
-            keep_purged(one.undo, path)
-
-
-def keep_purged(undone: Undo, path: bytes) -> None:
-    """Lets an undo keep what was purged from its checkpoint: it may be the last copy."""
-    for brought, node in list(undone.created.items()):
-        if node.kind != "dir" and under(brought, {path}):
-            del undone.created[brought]
+            one.undo.purged.add(path)
 
 
 def without(captured: Captured, path: bytes) -> Captured:

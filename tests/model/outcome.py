@@ -52,12 +52,14 @@ def restored(
     *,
     spared: Collection[bytes] = (),
     created: Mapping[bytes, Node] | None = None,
+    purged: Collection[bytes] = (),
     only: Collection[bytes] | None = None,
 ) -> Outcome:
     """What a restore of `target` must make of a work tree.
 
     `spared`: captured paths that the target's own ignore rules exclude. `created`:
-    what the restore that is being undone brought. `only`: the named paths, or all.
+    what the restore that is being undone brought. `purged`: paths that were purged since.
+    `only`: the named paths, or all.
     """
     here = capture(listing, facts)
 
@@ -69,10 +71,12 @@ def restored(
     wanted = {path: entry for path, entry in target.files.items() if named(path)}
     loose = _loose(listing, facts, here)
     created = {} if created is None else created
-    # Rules that hide them do not keep them; what stays in one keeps it.
+    # Rules that hide them do not keep them; what stays in one keeps it, and a purge does: it
+    # may be the last copy.
     loose -= {
         path for path, node in created.items()
         if listing.get(path) == node and facts.enclosing(path) is None
+        and (node.kind == "dir" or not under(path, purged))
     }  # fmt: skip
     kept = {
         path
@@ -82,7 +86,7 @@ def restored(
     }  # fmt: skip
     outcome = Outcome({}, open={*here.murky, *here.absent})
     outcome.doubtful |= closure(wanted) & here.absent
-    outcome.doubtful |= wanted.keys() & here.absent
+    outcome.doubtful |= {path for path in here.absent if under(path, wanted)}
     _place(outcome, wanted, listing, facts, here, loose)
     for path in kept:
         if path in listing:
@@ -102,17 +106,17 @@ def restored(
     unsure = {path for path in outcome.blocked & here.bare if path in facts.excluded}
     outcome.doubtful |= unsure
     outcome.blocked -= unsure
-    _one_to_the_disk(outcome, facts)
     return outcome
 
 
-def _one_to_the_disk(outcome: Outcome, facts: Facts) -> None:
-    """What stays under one spelling and must come under another, where case is none.
+def one_to_the_disk(outcome: Outcome, listing: Listing, facts: Facts) -> None:
+    """What stays, or may, under one spelling and must come under another, where case is none.
 
     A disk without case is taken to have no normalisation either (docs/limits.md).
     """
     spellings: dict[bytes, list[bytes]] = {}
-    for path in outcome.after if facts.folds else ():
+    may_be = outcome.after.keys() | (outcome.open & listing.keys())
+    for path in may_be if facts.folds else ():
         spellings.setdefault(_any_spelling(path, facts), []).append(path)
     outcome.doubtful |= {
         path for alike in spellings.values() for path in alike if len(alike) > 1

@@ -49,11 +49,12 @@ class Repo:
 
 @dataclass
 class Undo:
-    """What `undo` goes back to, and what the restore before it brought."""
+    """What `undo` goes back to, what the restore before it brought, what was purged since."""
 
     line: Line
     id: str
     created: dict[bytes, Node]
+    purged: set[bytes] = field(default_factory=set)
 
 
 @dataclass
