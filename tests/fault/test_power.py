@@ -142,8 +142,8 @@ def _empty_data(path: Path) -> bool:
     # Empty by design; derived; and only a hint for consolidation.
     if path.suffix == ".keep" or path.name in _EMPTY_BY_DESIGN:
         return False
-    # What a transaction had not ended when the power went.
-    if "tmp" in path.parts or path.suffix == ".lock":
+    # What a transaction or a writer had not ended when the power went.
+    if "tmp" in path.parts or path.suffix in {".lock", ".tmp"}:
         return False
     if not path.is_file() or "scan" in path.parts:
         return False
