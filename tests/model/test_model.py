@@ -68,5 +68,5 @@ def tell(text: str) -> None:
 @pytest.mark.skipif(SCRIPT is None, reason="set GITCP_MODEL_SCRIPT to a file of steps")
 def test_a_script_of_steps_does_what_the_model_says():
     assert SCRIPT is not None
-    steps = [Step.parse(line) for line in Path(SCRIPT).read_text().splitlines()]
+    steps = [Step.parse(line) for line in Path(SCRIPT).read_text("utf-8").splitlines()]
     must_agree(run.replay(places.PLACES[PLACE], steps), None, PLACE)
