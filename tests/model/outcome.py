@@ -71,8 +71,8 @@ def restored(
     wanted = {path: entry for path, entry in target.files.items() if named(path)}
     loose = _loose(listing, facts, here)
     created = {} if created is None else created
-    # Rules that hide them do not keep them; what stays in one keeps it, and a purge does: it
-    # may be the last copy.
+    # Rules that hide them do not keep them; what stays in one keeps it. A purged file stays:
+    # it may be the last copy.
     loose -= {
         path for path, node in created.items()
         if listing.get(path) == node and facts.enclosing(path) is None
