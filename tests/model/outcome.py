@@ -71,8 +71,8 @@ def restored(
     wanted = {path: entry for path, entry in target.files.items() if named(path)}
     loose = _loose(listing, facts, here)
     created = {} if created is None else created
-    # Rules that hide them do not keep them; what stays in one keeps it. A purged file stays:
-    # it may be the last copy.
+    # An undo removes what its restore brought, even if rules ignore it by now. It keeps
+    # a directory in which something stays, and a purged file, which may be the last copy.
     loose -= {
         path for path, node in created.items()
         if listing.get(path) == node and facts.enclosing(path) is None
